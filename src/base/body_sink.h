@@ -12,8 +12,8 @@ namespace thermo {
 class BodySink {
  public:
   virtual ~BodySink() = default;
-  /// An error ends the transfer with that error. Bytes may arrive before a failure is known; after a retry the stream goes on where it
-  /// stopped, never back.
+  /// An error ends the transfer with that error. Bytes may arrive before a failure is known; after a retry the stream goes on
+  /// where it stopped, never back.
   [[nodiscard]] virtual Result<void> write(std::span<const std::byte> bytes) = 0;
 };
 

@@ -20,9 +20,7 @@ const Clock& Clock::system() {
   return clock;
 }
 
-MonoTime FakeClock::now() const {
-  return MonoTime(Nanos(std::atomic_ref(advanced_).load(std::memory_order_relaxed)));
-}
+MonoTime FakeClock::now() const { return MonoTime(Nanos(std::atomic_ref(advanced_).load(std::memory_order_relaxed))); }
 
 WallNanos FakeClock::wall() const { return wall_ + std::atomic_ref(advanced_).load(std::memory_order_relaxed); }
 

@@ -38,8 +38,16 @@ struct RequestContext {
   /// kTimeout or kCancelled when this request should end, else success.
   [[nodiscard]] Result<void> check(const Clock& clock) const;
   /// Copies with one thing changed.
-  [[nodiscard]] RequestContext at(Priority p) const { auto c = *this; c.priority = p; return c; }
-  [[nodiscard]] RequestContext waiting(bool may) const { auto c = *this; c.may_wait = may; return c; }
+  [[nodiscard]] RequestContext at(Priority p) const {
+    auto c = *this;
+    c.priority = p;
+    return c;
+  }
+  [[nodiscard]] RequestContext waiting(bool may) const {
+    auto c = *this;
+    c.may_wait = may;
+    return c;
+  }
 };
 
 /// Process-wide increasing id, never 0.

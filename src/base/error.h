@@ -17,17 +17,17 @@ enum class ErrorCode : std::uint8_t {
   kPreconditionFailed,  ///< 412: the object is no longer the version that was asked for
   kConflict,            ///< 409: a concurrent operation; try again
   kAlreadyExists,
-  kInvalidArgument,     ///< bad input from the user, the config or a program
+  kInvalidArgument,  ///< bad input from the user, the config or a program
   kNotSupported,
-  kThrottled,           ///< SlowDown, 429, 503 from the store
-  kUnavailable,         ///< connection refused or reset, name lookup failed, 5xx
-  kTimeout,             ///< the deadline passed or the peer stalled
-  kCancelled,           ///< the stop token fired
-  kCorrupt,             ///< a checksum or a length did not match
-  kIo,                  ///< a local device failed
+  kThrottled,    ///< SlowDown, 429, 503 from the store
+  kUnavailable,  ///< connection refused or reset, name lookup failed, 5xx
+  kTimeout,      ///< the deadline passed or the peer stalled
+  kCancelled,    ///< the stop token fired
+  kCorrupt,      ///< a checksum or a length did not match
+  kIo,           ///< a local device failed
   kNoSpace,
   kReadOnly,
-  kStale,               ///< this handle's version or node is gone: open again
+  kStale,  ///< this handle's version or node is gone: open again
   kIsDirectory,
   kNotDirectory,
   kNotEmpty,
@@ -74,10 +74,22 @@ class [[nodiscard]] Error {
   /// How long the server asked us to wait (Retry-After), in milliseconds; 0 = it did not say.
   [[nodiscard]] std::uint32_t retry_after_ms() const { return retry_after_ms_; }
 
-  Error& with_retry(RetryClass retry) { retry_ = retry; return *this; }
-  Error& with_http(int status) { http_status_ = static_cast<std::int16_t>(status); return *this; }
-  Error& with_errno(int err) { sys_errno_ = static_cast<std::int16_t>(err); return *this; }
-  Error& with_retry_after_ms(std::uint32_t ms) { retry_after_ms_ = ms; return *this; }
+  Error& with_retry(RetryClass retry) {
+    retry_ = retry;
+    return *this;
+  }
+  Error& with_http(int status) {
+    http_status_ = static_cast<std::int16_t>(status);
+    return *this;
+  }
+  Error& with_errno(int err) {
+    sys_errno_ = static_cast<std::int16_t>(err);
+    return *this;
+  }
+  Error& with_retry_after_ms(std::uint32_t ms) {
+    retry_after_ms_ = ms;
+    return *this;
+  }
   /// Puts "what: " in front of the message: `return error.within("open cache /x")`.
   [[nodiscard]] Error within(std::string_view what) const;
   /// One line for logs: "not_found: no such key 'a' (HTTP 404)".

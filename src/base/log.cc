@@ -64,8 +64,9 @@ Result<void> configure(const Options& options) {
       logger = make_logger(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.target));
     }
   } catch (const spdlog::spdlog_ex& e) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("cannot log to '{}': {}; give --log stderr, syslog or a file that can be written", options.target, e.what()));
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("cannot log to '{}': {}; give --log stderr, syslog or a file that can be written", options.target, e.what()));
   }
   current_level.store(options.level, std::memory_order_relaxed);
   auto& t = target();
@@ -79,7 +80,9 @@ bool enabled(Level level) { return level >= current_level.load(std::memory_order
 void set_channel(Channel channel, bool on) { channels[static_cast<int>(channel)].store(on, std::memory_order_relaxed); }
 bool channel_enabled(Channel channel) { return channels[static_cast<int>(channel)].load(std::memory_order_relaxed); }
 
-void write(Level level, std::string_view line) { current_logger()->log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size())); }
+void write(Level level, std::string_view line) {
+  current_logger()->log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+}
 
 void vlog(Level level, fmt::string_view format, fmt::format_args args) { write(level, fmt::vformat(format, args)); }
 

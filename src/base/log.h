@@ -67,8 +67,8 @@ class RateLimit {
  private:
   const Nanos interval_;
   const Clock& clock_;
-  std::int64_t next_ = 0;          // atomic_ref, nanoseconds of MonoTime
-  std::uint64_t suppressed_ = 0;   // atomic_ref
+  std::int64_t next_ = 0;         // atomic_ref, nanoseconds of MonoTime
+  std::uint64_t suppressed_ = 0;  // atomic_ref
 };
 
 }  // namespace thermo::log

@@ -37,7 +37,8 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t limit_bytes, const Clock& clock = Clock::system());
 
-  /// Waits (ctx.may_wait) until `bytes` fit; kTimeout, kCancelled, kWouldWaitDevice (may_wait false), or kNoSpace when bytes > limit().
+  /// Waits (ctx.may_wait) until `bytes` fit; kTimeout, kCancelled, kWouldWaitDevice (may_wait false), or kNoSpace when bytes >
+  /// limit().
   [[nodiscard]] Result<MemoryReservation> reserve(const RequestContext& ctx, std::size_t bytes);
   /// Bytes that a request of this priority could get at once.
   [[nodiscard]] std::size_t available(Priority priority) const;

@@ -91,7 +91,8 @@ struct Registry::Impl {
   static void append_values(std::string& out, const Families<T>& families, const char* type) {
     for (const auto& [name, family] : families) {
       out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, family.help, name, type);
-      for (const auto& [labels, value] : family.children) out += fmt::format("{} {}\n", with_labels(name, labels), value->value());
+      for (const auto& [labels, value] : family.children)
+        out += fmt::format("{} {}\n", with_labels(name, labels), value->value());
     }
   }
 };

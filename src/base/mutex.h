@@ -13,25 +13,25 @@ namespace thermo {
 
 /// All ranks, outermost (taken first) to innermost. One lock per rank may be held by a thread at a time.
 enum class LockRank : int {
-  kDaemon = 10,        ///< app: the daemon's list of mounts
-  kSession = 20,       ///< front/fuse: session tables
-  kVfs = 30,           ///< vfs: node cache, open handles
-  kReader = 40,        ///< read: one handle's prefetch window
-  kCatalog = 50,       ///< catalog: listing state
-  kCatalogFlight = 55, ///< catalog: singleflight of listings
-  kCacheTable = 60,    ///< cache: table of objects
-  kCacheObject = 65,   ///< cache: one object's page states
-  kCacheFill = 70,     ///< cache: one fill's progress
-  kCacheSpace = 75,    ///< cache: byte accounting and replacement
-  kCacheDevice = 78,   ///< cache: device state, checksum cache
-  kStore = 80,         ///< store layers and file/memory stores
-  kCredentials = 82,   ///< store: credential providers
-  kHttp = 85,          ///< net: client loop queues
-  kPool = 90,          ///< base: thread pool queues
-  kBudget = 92,        ///< base: memory budget
-  kTransfer = 94,      ///< net: one transfer's completion
-  kNotify = 96,        ///< queues of notifications
-  kLeaf = 100,         ///< locks that call nothing
+  kDaemon = 10,         ///< app: the daemon's list of mounts
+  kSession = 20,        ///< front/fuse: session tables
+  kVfs = 30,            ///< vfs: node cache, open handles
+  kReader = 40,         ///< read: one handle's prefetch window
+  kCatalog = 50,        ///< catalog: listing state
+  kCatalogFlight = 55,  ///< catalog: singleflight of listings
+  kCacheTable = 60,     ///< cache: table of objects
+  kCacheObject = 65,    ///< cache: one object's page states
+  kCacheFill = 70,      ///< cache: one fill's progress
+  kCacheSpace = 75,     ///< cache: byte accounting and replacement
+  kCacheDevice = 78,    ///< cache: device state, checksum cache
+  kStore = 80,          ///< store layers and file/memory stores
+  kCredentials = 82,    ///< store: credential providers
+  kHttp = 85,           ///< net: client loop queues
+  kPool = 90,           ///< base: thread pool queues
+  kBudget = 92,         ///< base: memory budget
+  kTransfer = 94,       ///< net: one transfer's completion
+  kNotify = 96,         ///< queues of notifications
+  kLeaf = 100,          ///< locks that call nothing
 };
 
 class CAPABILITY("mutex") Mutex {

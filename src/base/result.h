@@ -23,15 +23,15 @@ using Result = tl::expected<T, Error>;
 #define THERMO_CONCAT(a, b) THERMO_CONCAT_INNER(a, b)
 
 /// Evaluates a Result<void>-like expression and returns its error from the enclosing function.
-#define TRY(expr)                                                                  \
-  do {                                                                             \
-    auto thermo_try_result = (expr);                                               \
+#define TRY(expr)                                                                                           \
+  do {                                                                                                      \
+    auto thermo_try_result = (expr);                                                                        \
     if (!thermo_try_result) return ::tl::unexpected<::thermo::Error>(std::move(thermo_try_result).error()); \
   } while (false)
 
 /// `TRY_ASSIGN(auto page, store.list_page(...));` binds the value or returns the error.
 #define TRY_ASSIGN(decl, expr) TRY_ASSIGN_IMPL(THERMO_CONCAT(thermo_try_, __LINE__), decl, expr)
-#define TRY_ASSIGN_IMPL(tmp, decl, expr)                                           \
-  auto tmp = (expr);                                                               \
-  if (!tmp) return ::tl::unexpected<::thermo::Error>(std::move(tmp).error());      \
+#define TRY_ASSIGN_IMPL(tmp, decl, expr)                                      \
+  auto tmp = (expr);                                                          \
+  if (!tmp) return ::tl::unexpected<::thermo::Error>(std::move(tmp).error()); \
   decl = std::move(*tmp)

@@ -26,7 +26,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Queues a task; more urgent priorities run first, equal ones in order. kBusy when the queue is full, kCancelled after shutdown().
+  /// Queues a task; more urgent priorities run first, equal ones in order. kBusy when the queue is full, kCancelled after
+  /// shutdown().
   [[nodiscard]] Result<void> submit(Priority priority, std::function<void()> task);
   /// Accepts no more, runs what is queued, joins. Idempotent; not to be called from a task.
   void shutdown();

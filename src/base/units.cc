@@ -28,14 +28,26 @@ std::optional<Parsed> split_number(std::string_view text) {
 }
 
 constexpr double kKiB = 1024.0;
-constexpr std::array<std::pair<std::string_view, double>, 18> kSizes{{
-    {"", 1}, {"B", 1}, {"K", kKiB}, {"KiB", kKiB}, {"KB", 1e3}, {"kB", 1e3}, {"k", kKiB},
-    {"M", kKiB * kKiB}, {"MiB", kKiB * kKiB}, {"MB", 1e6},
-    {"G", kKiB * kKiB * kKiB}, {"GiB", kKiB * kKiB * kKiB}, {"GB", 1e9},
-    {"T", kKiB * kKiB * kKiB * kKiB}, {"TiB", kKiB * kKiB * kKiB * kKiB}, {"TB", 1e12},
-    {"P", kKiB * kKiB * kKiB * kKiB * kKiB}, {"PiB", kKiB * kKiB * kKiB * kKiB * kKiB}}};
-constexpr std::array<std::pair<std::string_view, double>, 7> kDurations{{
-    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}}};
+constexpr std::array<std::pair<std::string_view, double>, 18> kSizes{{{"", 1},
+                                                                      {"B", 1},
+                                                                      {"K", kKiB},
+                                                                      {"KiB", kKiB},
+                                                                      {"KB", 1e3},
+                                                                      {"kB", 1e3},
+                                                                      {"k", kKiB},
+                                                                      {"M", kKiB* kKiB},
+                                                                      {"MiB", kKiB* kKiB},
+                                                                      {"MB", 1e6},
+                                                                      {"G", kKiB* kKiB* kKiB},
+                                                                      {"GiB", kKiB* kKiB* kKiB},
+                                                                      {"GB", 1e9},
+                                                                      {"T", kKiB* kKiB* kKiB* kKiB},
+                                                                      {"TiB", kKiB* kKiB* kKiB* kKiB},
+                                                                      {"TB", 1e12},
+                                                                      {"P", kKiB* kKiB* kKiB* kKiB* kKiB},
+                                                                      {"PiB", kKiB* kKiB* kKiB* kKiB* kKiB}}};
+constexpr std::array<std::pair<std::string_view, double>, 7> kDurations{
+    {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}}};
 
 }  // namespace
 
@@ -49,8 +61,9 @@ Result<std::uint64_t> parse_size(std::string_view text) {
       return static_cast<std::uint64_t>(std::llround(bytes));
     }
   }
-  return fail(ErrorCode::kInvalidArgument,
-              fmt::format("'{}' is not a size; write a number and one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB, such as 200GiB", text));
+  return fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("'{}' is not a size; write a number and one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB, such as 200GiB", text));
 }
 
 Result<std::uint64_t> parse_rate(std::string_view text) {

@@ -10,8 +10,8 @@
 
 namespace thermo {
 
-/// "200GiB", "64KiB", "4MB" (decimal), "1048576", "1.6TiB" -> bytes. Units: B, KB, MB, GB, TB (10^3), KiB, MiB, GiB, TiB (2^10), also
-/// K, M, G, T = the binary ones. kInvalidArgument names the text and the units.
+/// "200GiB", "64KiB", "4MB" (decimal), "1048576", "1.6TiB" -> bytes. Units: B, KB, MB, GB, TB (10^3), KiB, MiB, GiB, TiB (2^10),
+/// also K, M, G, T = the binary ones. kInvalidArgument names the text and the units.
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
 /// "90MB/s" -> bytes per second; the "/s" may be left out.
 [[nodiscard]] Result<std::uint64_t> parse_rate(std::string_view text);

@@ -68,7 +68,8 @@ class PosixFile final : public File {
   }
 
   Result<void> punch_hole(std::uint64_t offset, std::uint64_t length) override {
-    if (::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
+    if (::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length)) !=
+        0) {
       return fail(errno_error(errno, "punch a hole in " + path_));
     }
     return {};
@@ -88,7 +89,7 @@ class PosixFile final : public File {
 
  private:
   Result<struct stat> status() {
-    struct stat st {};
+    struct stat st{};
     if (::fstat(fd_, &st) != 0) return fail(errno_error(errno, "stat " + path_));
     return st;
   }
@@ -146,9 +147,10 @@ class PosixDisk final : public Disk {
   }
 
   Result<SpaceInfo> space() override {
-    struct statvfs st {};
+    struct statvfs st{};
     if (::statvfs(root_.c_str(), &st) != 0) return fail(errno_error(errno, "statvfs " + root_));
-    return SpaceInfo{static_cast<std::uint64_t>(st.f_blocks) * st.f_frsize, static_cast<std::uint64_t>(st.f_bavail) * st.f_frsize};
+    return SpaceInfo{static_cast<std::uint64_t>(st.f_blocks) * st.f_frsize,
+                     static_cast<std::uint64_t>(st.f_bavail) * st.f_frsize};
   }
 
   static Result<void> make_dirs_at(const std::string& full) {
@@ -183,7 +185,7 @@ Result<std::unique_ptr<Disk>> open_disk(const std::string& root) {
   if (ec || full.empty()) return fail(ErrorCode::kInvalidArgument, "'" + root + "' is not a path of a folder");
   const std::string trimmed = full.size() > 1 && full.back() == '/' ? full.substr(0, full.size() - 1) : full;
   TRY(PosixDisk::make_dirs_at(trimmed));
-  struct statfs st {};
+  struct statfs st{};
   if (::statfs(trimmed.c_str(), &st) != 0) return fail(errno_error(errno, "statfs " + trimmed));
   return std::unique_ptr<Disk>(std::make_unique<PosixDisk>(trimmed, st.f_type == TMPFS_MAGIC));
 }

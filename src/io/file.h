@@ -1,5 +1,6 @@
 #pragma once
-// Files and folders of the local machine behind a small interface, so that tests can put a failing or recording disk below the cache.
+// Files and folders of the local machine behind a small interface, so that tests can put a failing or recording disk below the
+// cache.
 
 #include <sys/types.h>
 

@@ -21,7 +21,8 @@ Error to_error(const rocksdb::Status& status, const std::string& path) {
   // RocksDB reports a held LOCK file as an I/O error.
   if (status.IsIOError() && text.find("lock hold by") != std::string::npos) return Error(ErrorCode::kBusy, text);
   if (status.IsIOError() && text.find("While lock file") != std::string::npos) return Error(ErrorCode::kBusy, text);
-  if (status.IsInvalidArgument()) return Error(ErrorCode::kCorrupt, text);  // a damaged MANIFEST or CURRENT file shows up like this
+  if (status.IsInvalidArgument())
+    return Error(ErrorCode::kCorrupt, text);  // a damaged MANIFEST or CURRENT file shows up like this
   return Error(ErrorCode::kIo, text);
 }
 
@@ -131,8 +132,7 @@ Result<std::unique_ptr<KvStore>> open_kv(const KvOptions& options) {
   rocksdb::DB* raw = nullptr;
   const auto status = rocksdb::DB::Open(db_options, options.path, &raw);
   if (!status.ok()) return fail(to_error(status, options.path));
-  return std::unique_ptr<KvStore>(
-      std::make_unique<RocksKv>(std::unique_ptr<rocksdb::DB>(raw), std::move(cache), options.path));
+  return std::unique_ptr<KvStore>(std::make_unique<RocksKv>(std::unique_ptr<rocksdb::DB>(raw), std::move(cache), options.path));
 }
 
 Result<void> destroy_kv(const std::string& path) {

@@ -30,8 +30,8 @@ class KvBatch {
   std::vector<Op> ops_;
 };
 
-/// Thread-safe. Keys in bytewise order. Errors: kCorrupt (open it with `recreate` after moving it away), kIo, kNoSpace, kBusy (locked
-/// by another process).
+/// Thread-safe. Keys in bytewise order. Errors: kCorrupt (open it with `recreate` after moving it away), kIo, kNoSpace, kBusy
+/// (locked by another process).
 class KvStore {
  public:
   virtual ~KvStore() = default;
@@ -39,14 +39,14 @@ class KvStore {
   [[nodiscard]] virtual Result<std::optional<std::string>> get(std::string_view key, bool may_wait = true) = 0;
   /// `sync`: returns after the write is on the device.
   [[nodiscard]] virtual Result<void> write(const KvBatch& batch, bool sync = false) = 0;
-  /// Calls `visit(key, value)` for keys >= `from` in order until it returns false; a visit may name a later key to skip to via `seek`.
-  /// Iterates over a consistent snapshot. With may_wait false: kWouldWaitDevice when a block is not in memory.
+  /// Calls `visit(key, value)` for keys >= `from` in order until it returns false; a visit may name a later key to skip to via
+  /// `seek`. Iterates over a consistent snapshot. With may_wait false: kWouldWaitDevice when a block is not in memory.
   struct Cursor {
     std::string seek;  ///< set by the visitor: go on at this key instead of the next one
   };
-  [[nodiscard]] virtual Result<void> scan(std::string_view from,
-                                          const std::function<bool(std::string_view key, std::string_view value, Cursor& cursor)>& visit,
-                                          bool may_wait = true) = 0;
+  [[nodiscard]] virtual Result<void> scan(
+      std::string_view from, const std::function<bool(std::string_view key, std::string_view value, Cursor& cursor)>& visit,
+      bool may_wait = true) = 0;
   /// Writes everything down; called before a clean stop.
   [[nodiscard]] virtual Result<void> flush() = 0;
   /// Bytes of memory: memtables and block cache.
@@ -55,7 +55,7 @@ class KvStore {
 
 struct KvOptions {
   std::string path;
-  std::uint64_t cache_bytes = 32u << 20;   ///< block cache; bounded, index and filter blocks included
+  std::uint64_t cache_bytes = 32u << 20;  ///< block cache; bounded, index and filter blocks included
   std::uint64_t write_buffer_bytes = 8u << 20;
 };
 

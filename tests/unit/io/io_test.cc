@@ -30,7 +30,7 @@ TEST(Disk, CreatesItsFolderNarrow) {
   const TempFolder temp;
   auto disk = open_disk(temp.path() + "/a/b");
   ASSERT_TRUE(disk) << disk.error().describe();
-  struct stat st {};
+  struct stat st{};
   ASSERT_EQ(::stat((temp.path() + "/a/b").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0750u);
 }
