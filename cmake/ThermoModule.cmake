@@ -1,7 +1,8 @@
 # thermo_module(NAME DEPS a b LIBS x y): the library thermo_NAME from every .cc of src/NAME (not of its sub-folders), and the unit test
-# binary test_NAME from tests/unit/NAME/*.cc when there are any. DEPS are other modules, LIBS outside libraries.
+# binary test_NAME from tests/unit/NAME/*.cc when there are any. DEPS are other modules, LIBS outside libraries, TEST_DEPS
+# modules that only the tests use.
 function(thermo_module name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_DEPS" ${ARGN})
   string(REPLACE "/" "_" target ${name})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
@@ -23,6 +24,10 @@ function(thermo_module name)
     add_executable(test_${target} ${tests})
     target_include_directories(test_${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
     target_link_libraries(test_${target} PRIVATE thermo_${target} GTest::gtest GTest::gtest_main)
+    foreach(dep ${ARG_TEST_DEPS})
+      string(REPLACE "/" "_" dep_target ${dep})
+      target_link_libraries(test_${target} PRIVATE thermo_${dep_target})
+    endforeach()
     add_test(NAME ${target} COMMAND test_${target})
     set_tests_properties(${target} PROPERTIES TIMEOUT 300)
   endif()
