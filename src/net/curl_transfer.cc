@@ -1,5 +1,6 @@
 #include "net/curl_transfer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -35,6 +36,11 @@ void complete_head(Transfer& t) {
   curl_easy_getinfo(t.easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte_us);
   t.response.first_byte_ms = static_cast<double>(first_byte_us) / 1000.0;
   if (t.router != nullptr) t.sink = t.router->route(t.response);
+  if (t.sink == nullptr && t.request.method != "HEAD") {
+    curl_off_t length = 0;
+    curl_easy_getinfo(t.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    if (length > 0) t.response.body.reserve(std::min(static_cast<std::size_t>(length), kMaxCollected));
+  }
 }
 
 std::size_t on_header(char* data, std::size_t size, std::size_t count, void* user) {
