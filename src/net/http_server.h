@@ -34,6 +34,8 @@ class Exchange {
   /// The whole body, kInvalidArgument when larger than `limit`.
   [[nodiscard]] virtual Result<std::string> read_all(std::uint64_t limit) = 0;
   /// Sends the status line and headers; `content_length` < 0: no body follows and none is announced. HEAD: announce the length, send nothing.
+  /// With a "transfer-encoding" header and `content_length` < 0 the body is what send_body gets, already framed. A body that ends short of
+  /// the announced length closes the connection. The head may wait for the first bytes of the body and leave with them.
   [[nodiscard]] virtual Result<void> send_head(int status, const std::vector<Header>& headers, std::int64_t content_length) = 0;
   [[nodiscard]] virtual Result<void> send_body(std::span<const std::byte> bytes) = 0;
   /// send_head + send_body.
@@ -42,8 +44,13 @@ class Exchange {
   [[nodiscard]] virtual Result<void> send_file(int fd, std::uint64_t offset, std::uint64_t length) = 0;
   /// Closes the connection after this exchange; with `abort` at once and with a reset.
   virtual void close(bool abort) = 0;
-  /// The socket, for splicing; -1 when there is none (TLS).
+  /// The socket, for splicing; -1 when there is none (TLS). Before bytes are moved into it: send_body({}) so that the head leaves first,
+  /// and after it note_sent().
   [[nodiscard]] virtual int socket() const = 0;
+  /// Tells that the handler itself put `bytes` of the announced body into socket().
+  virtual void note_sent(std::uint64_t bytes) = 0;
+  /// A slot for what the handler keeps per connection (an upstream connection, a pace); lives as long as the connection.
+  [[nodiscard]] virtual std::shared_ptr<void>& connection_state() = 0;
 };
 
 struct HttpServerOptions {

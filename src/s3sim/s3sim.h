@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -22,7 +23,7 @@ struct Options {
   Nanos first_byte{0};                   ///< delay before each answer
   std::uint64_t per_connection = 0;      ///< bytes per second, 0 = no limit
   std::uint64_t total = 0;               ///< bytes per second over all connections
-  std::string faults;                    ///< see parse_faults
+  std::string faults;                    ///< grammar in faults.h
   std::uint64_t seed = 1;
   bool check_signatures = false;
   std::map<std::string, std::string> keys;  ///< access key id -> secret, with check_signatures
@@ -31,6 +32,11 @@ struct Options {
   std::string tls_certificate, tls_key;
   std::size_t max_connections = 512;
 };
+
+/// What `thermo s3sim` says when it starts.
+inline constexpr std::string_view kNotice =
+    "s3sim stands in for an S3 server in tests, demos and benchmarks. It is not storage: memory mode forgets everything when it ends, and it "
+    "breaks answers on purpose when told to.";
 
 class Server {
  public:
