@@ -1,0 +1,316 @@
+#include "app/command_line.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "app/config_file.h"
+#include "app/goofys.h"
+#include "app/nearest.h"
+#include "app/version.h"
+
+namespace thermo::app {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Command>, 11> kCommands{{{"mount", Command::kMount},
+                                                                          {"umount", Command::kUmount},
+                                                                          {"daemon", Command::kDaemon},
+                                                                          {"status", Command::kStatus},
+                                                                          {"stat", Command::kStat},
+                                                                          {"ls", Command::kLs},
+                                                                          {"load", Command::kLoad},
+                                                                          {"free", Command::kFree},
+                                                                          {"debug", Command::kDebug},
+                                                                          {"config", Command::kConfig},
+                                                                          {"s3sim", Command::kS3sim}}};
+
+constexpr const char* kAbout =
+    "Thermocline mounts S3 buckets and folders as local folders, with a verified cache on local disk.\n"
+    "  thermo mount s3://bucket/prefix /mnt/t --endpoint http://127.0.0.1:8333\n"
+    "  thermo mount file:///srv/tables /mnt/t\n"
+    "  thermo [goofys flags] bucket[:prefix] /mnt/t";
+
+/// One parse: the CLI11 objects and the variables they write to.
+class Parser {
+ public:
+  Parser() : app_(kAbout, "thermo") {
+    app_.set_version_flag("-v,--version", fmt::format("thermo {} ({})", version(), commit()), "version and commit");
+    app_.require_subcommand(1);
+    // CLI11's own grouping of subcommands, by what people come for.
+    mount_ = add("mount", "mount a store: STORE is s3://bucket[/prefix] or file:///folder", "Mounts");
+    add("umount", "unmount, and wait until the daemon is done with it", "Mounts");
+    daemon_ = add("daemon", "serve a cache folder until told to end; mounts attach to it", "Mounts");
+    add("status", "daemons, mounts, cache and traffic", "Seeing");
+    add("stat", "what a file or folder is in the store and how much of it is cached", "Seeing");
+    add("ls", "names with size, cached share and ETag", "Seeing");
+    add("debug", "switch the log lines of each request on or off: debug PATH fuse|s3 on|off", "Seeing");
+    add("config", "the options as they would be used, as a config file", "Seeing");
+    add("load", "bring files into the cache", "Cache");
+    add("free", "drop files from the cache (never from the store)", "Cache");
+    add("s3sim", "a stand-in for an S3 server, for tests and demos only", "Testing");
+    for (const auto& [name, command] : kCommands) flags(command);
+  }
+
+  Result<Invocation> parse(std::span<const std::string> args) {
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    try {
+      app_.parse(reversed);
+    } catch (const CLI::Success& e) {
+      std::ostringstream out;
+      app_.exit(e, out, out);
+      Invocation shown;
+      shown.text = out.str();
+      return shown;
+    } catch (const CLI::ExtrasError&) {
+      return fail(ErrorCode::kInvalidArgument, extra());
+    } catch (const CLI::ParseError& e) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}; `thermo {}--help` shows how", e.what(), used().empty() ? "" : used() + " "));
+    }
+    TRY(fill());
+    return std::move(out_);
+  }
+
+ private:
+  CLI::App* add(std::string_view name, const char* about, const char* group) {
+    auto* sub = app_.add_subcommand(std::string(name), about);
+    sub->group(group);
+    return subs_[std::string(name)] = sub;
+  }
+
+  [[nodiscard]] std::string used() const {
+    for (const auto& [name, sub] : subs_)
+      if (sub->parsed()) return name;
+    return {};
+  }
+
+  [[nodiscard]] std::string extra() const {
+    const auto name = used();
+    auto rest = name.empty() ? app_.remaining() : subs_.at(name)->remaining();
+    if (rest.empty()) rest = app_.remaining(true);
+    const std::string word = rest.empty() ? std::string() : rest.front();
+    if (name.empty()) {
+      std::vector<std::string_view> known;
+      for (const auto& [command, value] : kCommands) known.push_back(command);
+      return fmt::format("unknown command '{}'{}", word, did_you_mean(word, known));
+    }
+    if (!word.starts_with('-')) return fmt::format("'{}' is one argument too many for `thermo {}`", word, name);
+    std::vector<std::string> texts;
+    for (const auto* option : subs_.at(name)->get_options())
+      for (const auto& text : option->get_lnames()) texts.push_back("--" + text);
+    const std::vector<std::string_view> known(texts.begin(), texts.end());
+    return fmt::format("`thermo {}` has no flag '{}'{}", name, word, did_you_mean(word.substr(0, word.find('=')), known));
+  }
+
+  void flags(Command command) {
+    switch (command) {
+      case Command::kMount:
+        positional(mount_, "STORE MOUNTPOINT", "the store and an existing empty folder", 2, 2);
+        mount_->add_flag("-f,--foreground", out_.foreground, "stay in the foreground, log to stderr; Ctrl-C unmounts");
+        config_flag(mount_);
+        table(mount_, kMountScope);
+        break;
+      case Command::kDaemon:
+        config_flag(daemon_);
+        daemon_->add_flag("--ends-when-idle", out_.ends_when_idle)->group("");
+        daemon_->add_option("--status-fd", out_.status_fd)->group("");
+        table(daemon_, kDaemonScope);
+        break;
+      case Command::kUmount:
+        positional(subs_["umount"], "MOUNTPOINT", "what to unmount", 1, 1);
+        subs_["umount"]->add_flag("-l,--lazy", out_.lazy, "detach now, even when programs use it");
+        json_flag(subs_["umount"]);
+        break;
+      case Command::kStatus:
+        positional(subs_["status"], "PATH", "a path in a mount (default: all daemons of this user's mounts and of --cache)", 0,
+                   1);
+        json_flag(subs_["status"]);
+        subs_["status"]->add_flag("--metrics", out_.metrics, "all counters too (with --json)");
+        config_flag(subs_["status"]);
+        one(subs_["status"], *find_option("cache"));
+        break;
+      case Command::kStat:
+      case Command::kLs:
+      case Command::kLoad:
+      case Command::kFree: {
+        auto* sub = subs_[name_of(command)];
+        positional(sub, "PATH", "paths in a mount", 1, -1);
+        json_flag(sub);
+        break;
+      }
+      case Command::kDebug: positional(subs_["debug"], "PATH CHANNEL on|off", "a path in a mount; fuse or s3", 3, 3); break;
+      case Command::kConfig:
+        subs_["config"]->add_flag("--print", print_, "print them (the default)");
+        config_flag(subs_["config"]);
+        table(subs_["config"], kBothScopes);
+        break;
+      case Command::kS3sim: s3sim(subs_["s3sim"]); break;
+      case Command::kShow: break;
+    }
+  }
+
+  static std::string name_of(Command wanted) {
+    for (const auto& [name, command] : kCommands)
+      if (command == wanted) return std::string(name);
+    return {};
+  }
+
+  void positional(CLI::App* sub, const char* name, const char* about, int least, int most) {
+    auto* option = sub->add_option("paths", out_.positional, about)->type_name(name)->option_text(name);
+    if (least > 0) option->required();
+    option->expected(least == 0 ? 0 : least, most < 0 ? CLI::detail::expected_max_vector_size : most);
+  }
+  void json_flag(CLI::App* sub) { sub->add_flag("--json", out_.json, "answer as JSON"); }
+  void config_flag(CLI::App* sub) {
+    sub->add_option("--config", config_,
+                    "TOML file with the same options (default: /etc/thermo/thermo.toml, then ~/.config/thermo/thermo.toml)")
+        ->type_name("FILE");
+  }
+
+  void table(CLI::App* sub, unsigned scope) {
+    for (const auto& spec : option_table())
+      if ((spec.scope & scope) != 0) one(sub, spec);
+  }
+
+  void one(CLI::App* sub, const OptionSpec& spec) {
+    std::string names = spec.name.size() == 1 ? fmt::format("-{}", spec.name) : fmt::format("--{}", spec.name);
+    if (spec.name.find('_') != std::string_view::npos) {
+      std::string dashed(spec.name);
+      std::replace(dashed.begin(), dashed.end(), '_', '-');
+      names += ",--" + dashed;
+    }
+    std::string help(spec.help);
+    if (spec.kind != Kind::kSwitch && !spec.fallback.empty()) help += fmt::format(" (default: {})", spec.fallback);
+    auto& given = given_[{sub, &spec}];
+    CLI::Option* option = nullptr;
+    if (spec.kind == Kind::kSwitch) {
+      option = sub->add_flag(names, given.on, help);
+    } else {
+      option = sub->add_option(names, given.values, help)->expected(1)->type_name(std::string(spec.metavar));
+      option->multi_option_policy(spec.kind == Kind::kWords ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+    }
+    option->group(std::string(spec.group));
+    given.option = option;
+  }
+
+  void s3sim(CLI::App* sub) {
+    auto& a = out_.s3sim;
+    sub->add_option("DIR", a.folder, "folder to serve: each sub-folder is a bucket");
+    sub->add_flag("--memory", a.memory, "flat keys in memory; a bucket is made by its first PUT or by CreateBucket");
+    sub->add_option("--proxy", a.proxy, "stand in front of this endpoint")->type_name("URL");
+    sub->add_option("--address", a.address, "address to listen on (default: 127.0.0.1)")->type_name("ADDRESS");
+    sub->add_option("--port", a.port, "port; 0 takes a free one (default: 9000)")->type_name("N")->check(CLI::Range(0, 65535));
+    sub->add_option("--first-byte-ms", a.first_byte_ms, "delay before each answer")
+        ->type_name("MS")
+        ->check(CLI::Range(0.0, 600000.0));
+    sub->add_option("--per-connection", a.per_connection, "bandwidth of each connection, such as 90MB/s")->type_name("RATE");
+    sub->add_option("--total", a.total, "bandwidth of all connections together")->type_name("RATE");
+    sub->add_option("--faults", a.faults, "what goes wrong and how often")->type_name("SPEC");
+    sub->add_option("--seed", a.seed, "decides every fault (default: 1)")->type_name("N");
+    sub->add_option("--access-key", a.access_keys, "check signatures against this key; repeatable")
+        ->type_name("ID:SECRET")
+        ->expected(1)
+        ->take_all();
+    sub->add_option("--region", a.region, "with --access-key: the only region accepted")->type_name("NAME");
+    sub->add_option("--clock-offset", a.clock_offset, "the server's clock against this machine's, such as 20m or -20m")
+        ->type_name("TIME");
+    sub->add_option("--tls-cert", a.tls_certificate, "serve https with this certificate (PEM)")->type_name("FILE");
+    sub->add_option("--tls-key", a.tls_key, "its key (PEM)")->type_name("FILE");
+    sub->add_option("--ready-file", a.ready_file, "write the endpoint's URL there once it listens")->type_name("FILE");
+  }
+
+  Result<void> fill() {
+    const auto name = used();
+    for (const auto& [command_name, command] : kCommands)
+      if (command_name == name) out_.command = command;
+    const bool takes_config = out_.command == Command::kMount || out_.command == Command::kDaemon ||
+                              out_.command == Command::kConfig || out_.command == Command::kStatus;
+    if (takes_config) TRY(load_config(config_, out_.settings));
+    for (const auto& [key, given] : given_) {
+      const auto& [sub, spec] = key;
+      if (!sub->parsed() || given.option->count() == 0) continue;
+      const std::string where = fmt::format("{}{}", spec->name.size() == 1 ? "-" : "--", spec->name);
+      if (spec->kind == Kind::kSwitch) {
+        auto kept = out_.settings.set(*spec, given.on ? "true" : "false", Settings::Source::kFlag, where);
+        if (!kept) return kept;
+      }
+      for (const auto& value : given.values) {
+        auto kept = out_.settings.set(*spec, value, Settings::Source::kFlag, where);
+        if (!kept) return kept;
+      }
+    }
+    return {};
+  }
+
+  struct Given {
+    bool on = false;
+    std::vector<std::string> values;
+    CLI::Option* option = nullptr;
+  };
+
+  Invocation out_;
+  std::string config_;
+  bool print_ = true;
+  CLI::App app_;
+  std::map<std::string, CLI::App*> subs_;
+  std::map<std::pair<CLI::App*, const OptionSpec*>, Given> given_;
+  CLI::App* mount_ = nullptr;
+  CLI::App* daemon_ = nullptr;
+};
+
+bool is_command(std::string_view word) {
+  return std::any_of(kCommands.begin(), kCommands.end(), [&](const auto& entry) { return entry.first == word; });
+}
+
+/// Words that belong to the program itself and not to goofys' form.
+bool is_own_flag(std::string_view word) { return word == "-v" || word == "--version" || word == "-h" || word == "--help"; }
+
+Result<Invocation> parse_bare(std::span<const std::string> args) {
+  TRY_ASSIGN(auto rewritten, rewrite_goofys(args));
+  std::vector<std::string> words{"mount"};
+  words.insert(words.end(), rewritten.args.begin(), rewritten.args.end());
+  TRY_ASSIGN(auto invocation, Parser().parse(words));
+  invocation.notes = std::move(rewritten.notes);
+  return invocation;
+}
+
+}  // namespace
+
+Result<Invocation> parse_command_line(const std::string& program, std::span<const std::string> args) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  if (name.starts_with("mount.")) {
+    TRY_ASSIGN(const auto helper, parse_mount_helper(args));
+    TRY_ASSIGN(auto invocation, parse_bare(helper.args));
+    if (helper.fake) {
+      invocation = Invocation();
+      invocation.command = Command::kShow;
+    }
+    return invocation;
+  }
+  if (args.empty() || is_own_flag(args[0])) {
+    const std::vector<std::string> words = args.empty() ? std::vector<std::string>{"--help"} : std::vector<std::string>{args[0]};
+    return Parser().parse(words);
+  }
+  if (is_command(args[0])) {
+    if (args[0] != "mount") return Parser().parse(args);
+    // `-o uid=9001` is understood in every form.
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (args[i] != "-o" || i + 1 == args.size()) {
+        words.push_back(args[i]);
+        continue;
+      }
+      auto lifted = lift_options(args[++i]);
+      words.insert(words.end(), lifted.flags.begin(), lifted.flags.end());
+      if (!lifted.words.empty()) words.insert(words.end(), {"-o", lifted.words});
+    }
+    return Parser().parse(words);
+  }
+  // A single word is a mistyped command rather than a bucket.
+  if (args.size() == 1 && !args[0].starts_with('-')) return Parser().parse(args);
+  return parse_bare(args);
+}
+
+}  // namespace thermo::app

@@ -1,0 +1,154 @@
+#include "app/mount_spec.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/users.h"
+#include "net/sigv4.h"
+
+extern char** environ;
+
+namespace thermo::app {
+namespace {
+
+using nlohmann::json;
+
+/// Names are bytes, JSON is UTF-8: what may be either travels percent-encoded.
+std::string armour(std::string_view bytes) { return net::uri_encode(bytes, true); }
+
+std::map<std::string, std::string> aws_environment() {
+  std::map<std::string, std::string> found;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const auto equals = text.find('=');
+    if (text.starts_with("AWS_") && equals != std::string_view::npos)
+      found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<MountSpec> make_mount_spec(const StoreUrl& store, std::string_view mount_point, const Settings& settings) {
+  MountSpec spec;
+  spec.store = store;
+  spec.mount_point = mount_point;
+  spec.credentials.profile = settings.text("profile");
+  spec.credentials.anonymous = settings.on("no-sign-request");
+  spec.credentials.environment = aws_environment();
+  spec.credentials.home = home_folder();
+  if (store.kind == StoreUrl::Kind::kS3) {
+    spec.endpoint = settings.text("endpoint");
+    if (spec.endpoint.empty()) spec.endpoint = store::default_endpoint(spec.credentials);
+    spec.region = settings.text("region");
+    if (spec.region.empty()) spec.region = store::default_region(spec.credentials);
+  }
+  if (settings.on("path-style") && settings.on("virtual-host")) {
+    return fail(ErrorCode::kInvalidArgument, "--path-style and --virtual-host contradict each other; give one of them");
+  }
+  if (settings.on("path-style")) spec.addressing = store::Addressing::kPath;
+  if (settings.on("virtual-host")) spec.addressing = store::Addressing::kVirtualHost;
+  spec.requester_pays = settings.on("requester-pays");
+  // The daemon has another working folder.
+  if (!settings.text("ca-bundle").empty()) spec.ca_bundle = std::filesystem::absolute(settings.text("ca-bundle")).string();
+  spec.verify_tls = !settings.on("no-verify-tls");
+  spec.uid = ::getuid();
+  spec.gid = ::getgid();
+  if (settings.given("uid")) {
+    TRY_ASSIGN(spec.uid, parse_uid(settings.text("uid")));
+  }
+  if (settings.given("gid")) {
+    TRY_ASSIGN(spec.gid, parse_gid(settings.text("gid")));
+  }
+  spec.file_mode = settings.mode("file-mode");
+  spec.dir_mode = settings.mode("dir-mode");
+  spec.ttl = settings.ttl("ttl").value;
+  spec.timeout = settings.duration("timeout");
+  if (spec.timeout < std::chrono::seconds(1)) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("--timeout {} is too short for any store; give at least 1s", settings.text("timeout")));
+  }
+  spec.fuse_minor = settings.count("fuse-minor");
+  spec.debug_fuse = settings.on("debug_fuse");
+  spec.debug_s3 = settings.on("debug_s3");
+  return spec;
+}
+
+json to_json(const MountSpec& spec) {
+  return {{"kind", spec.store.kind == StoreUrl::Kind::kS3 ? "s3" : "file"},
+          {"bucket", spec.store.bucket},
+          {"prefix", armour(spec.store.prefix)},
+          {"path", armour(spec.store.path)},
+          {"endpoint", spec.endpoint},
+          {"region", spec.region},
+          {"addressing", static_cast<int>(spec.addressing)},
+          {"requester_pays", spec.requester_pays},
+          {"ca_bundle", armour(spec.ca_bundle)},
+          {"verify_tls", spec.verify_tls},
+          {"profile", spec.credentials.profile},
+          {"anonymous", spec.credentials.anonymous},
+          {"environment", spec.credentials.environment},
+          {"home", armour(spec.credentials.home)},
+          {"mount_point", armour(spec.mount_point)},
+          {"uid", spec.uid},
+          {"gid", spec.gid},
+          {"file_mode", spec.file_mode},
+          {"dir_mode", spec.dir_mode},
+          {"ttl_ns", spec.ttl.count()},
+          {"timeout_ns", spec.timeout.count()},
+          {"fuse_minor", spec.fuse_minor},
+          {"debug_fuse", spec.debug_fuse},
+          {"debug_s3", spec.debug_s3}};
+}
+
+Result<MountSpec> mount_spec_from_json(const json& value) {
+  const auto bytes = [&](const char* name, std::string& out) -> Result<void> {
+    TRY_ASSIGN(out, net::uri_decode(value.at(name).get_ref<const std::string&>()));
+    return {};
+  };
+  try {
+    MountSpec spec;
+    const auto kind = value.at("kind").get<std::string>();
+    if (kind != "s3" && kind != "file") return fail(ErrorCode::kInvalidArgument, fmt::format("unknown kind of store '{}'", kind));
+    spec.store.kind = kind == "s3" ? StoreUrl::Kind::kS3 : StoreUrl::Kind::kFile;
+    spec.store.bucket = value.at("bucket").get<std::string>();
+    TRY(bytes("prefix", spec.store.prefix));
+    TRY(bytes("path", spec.store.path));
+    spec.endpoint = value.at("endpoint").get<std::string>();
+    spec.region = value.at("region").get<std::string>();
+    const int addressing = value.at("addressing").get<int>();
+    if (addressing < 0 || addressing > static_cast<int>(store::Addressing::kVirtualHost)) {
+      return fail(ErrorCode::kInvalidArgument, "unknown addressing style");
+    }
+    spec.addressing = static_cast<store::Addressing>(addressing);
+    spec.requester_pays = value.at("requester_pays").get<bool>();
+    TRY(bytes("ca_bundle", spec.ca_bundle));
+    spec.verify_tls = value.at("verify_tls").get<bool>();
+    spec.credentials.profile = value.at("profile").get<std::string>();
+    spec.credentials.anonymous = value.at("anonymous").get<bool>();
+    spec.credentials.environment = value.at("environment").get<std::map<std::string, std::string>>();
+    TRY(bytes("home", spec.credentials.home));
+    TRY(bytes("mount_point", spec.mount_point));
+    spec.uid = value.at("uid").get<std::uint32_t>();
+    spec.gid = value.at("gid").get<std::uint32_t>();
+    spec.file_mode = value.at("file_mode").get<std::uint32_t>() & 0777u;
+    spec.dir_mode = value.at("dir_mode").get<std::uint32_t>() & 0777u;
+    spec.ttl = Nanos(value.at("ttl_ns").get<std::int64_t>());
+    spec.timeout = Nanos(value.at("timeout_ns").get<std::int64_t>());
+    spec.fuse_minor = value.at("fuse_minor").get<std::uint32_t>();
+    spec.debug_fuse = value.at("debug_fuse").get<bool>();
+    spec.debug_s3 = value.at("debug_s3").get<bool>();
+    if (spec.ttl.count() < 0 || spec.timeout.count() <= 0)
+      return fail(ErrorCode::kInvalidArgument, "a time in the mount request is negative");
+    return spec;
+  } catch (const json::exception& e) {
+    // Another version of the program at the other end.
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("the mount request is not understood ({}); are daemon and command of one version?", e.what()));
+  }
+}
+
+}  // namespace thermo::app

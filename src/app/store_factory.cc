@@ -1,0 +1,131 @@
+#include "app/store_factory.h"
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <thread>
+
+#include "base/rng.h"
+#include "store/file/file_store.h"
+#include "store/layers/layers.h"
+
+namespace thermo::app {
+namespace {
+
+constexpr auto kCheckTimeout = std::chrono::seconds(10);
+constexpr auto kCheckAttempt = std::chrono::seconds(4);
+constexpr int kCheckAttempts = 3;
+
+std::string endpoint_of(const MountSpec& spec) { return spec.endpoint.empty() ? std::string("AWS") : spec.endpoint; }
+
+}  // namespace
+
+std::shared_ptr<net::HttpClient> StoreFactory::http(const MountSpec& spec) {
+  MutexLock lock(mutex_);
+  auto& client = clients_[{spec.ca_bundle, spec.verify_tls}];
+  if (!client) {
+    net::HttpClientOptions options;
+    options.max_connections = connections_;
+    options.max_connections_per_host = connections_;
+    options.ca_bundle = spec.ca_bundle;
+    options.verify_tls = spec.verify_tls;
+    options.clock = &clock_;
+    client = net::make_http_client(options);
+  }
+  return client;
+}
+
+Result<StoreSetup> StoreFactory::protocol(const MountSpec& spec) {
+  StoreSetup setup;
+  if (spec.store.kind == StoreUrl::Kind::kFile) {
+    TRY_ASSIGN(setup.bare, store::make_file_store(spec.store.path));
+    setup.credentials = "none";
+    return setup;
+  }
+  store::S3Options options;
+  options.bucket = spec.store.bucket;
+  options.endpoint = spec.endpoint;
+  options.region = spec.region;
+  options.addressing = spec.addressing;
+  options.requester_pays = spec.requester_pays;
+  TRY_ASSIGN(options.credentials, store::make_credentials(spec.credentials));
+  setup.credentials = options.credentials->describe();
+  options.http = http(spec);
+  options.clock = &clock_;
+  TRY_ASSIGN(setup.bare, store::make_s3_store(options));
+  return setup;
+}
+
+Result<StoreSetup> StoreFactory::make(const MountSpec& spec) {
+  TRY_ASSIGN(StoreSetup setup, protocol(spec));
+  store::RetryOptions retry;
+  store::LimitOptions limit;
+  limit.initial = static_cast<double>(connections_);
+  auto layered = store::with_limit(setup.bare, limit, clock_, registry_);
+  layered = store::with_retry(std::move(layered), retry, clock_, Rng::from_os());
+  layered = store::with_check(std::move(layered));
+  layered = store::with_metrics(std::move(layered), registry_);
+  setup.layered = store::with_trace(std::move(layered));
+  setup.bare = store::with_trace(std::move(setup.bare));
+  return setup;
+}
+
+Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const Clock& clock) {
+  const MonoTime end = clock.now() + kCheckTimeout;
+  store::ListRequest request;
+  request.prefix = spec.store.prefix;
+  request.max_keys = 1;
+  std::optional<Error> first;
+  for (int attempt = 1;; ++attempt) {
+    auto ctx = RequestContext::with_timeout(clock, kCheckAttempt);
+    ctx.deadline = std::min(ctx.deadline, end);
+    auto page = setup.bare->list_page(ctx, request);
+    if (page) return !page->objects.empty() || !page->prefixes.empty();
+    // What came first says most: later attempts may only know that the time is over.
+    if (!first) first = page.error();
+    const auto retry = page.error().retry_class();
+    const bool again = (retry == RetryClass::kRetry || retry == RetryClass::kThrottle) && attempt < kCheckAttempts;
+    if (!again || clock.now() + Millis(300) >= end) return fail(explain_store_error(spec, setup.credentials, *first));
+    std::this_thread::sleep_for(Millis(300));
+  }
+}
+
+Error explain_store_error(const MountSpec& spec, std::string_view credentials, const Error& error) {
+  const std::string url = spec.store.text();
+  const std::string where = endpoint_of(spec);
+  const auto say = [&](std::string sentence) { return Error(error.code(), std::move(sentence)).with_http(error.http_status()); };
+  switch (error.code()) {
+    case ErrorCode::kNoSuchBucket:
+    case ErrorCode::kNotFound:
+      return say(fmt::format("there is no bucket '{}' at {}: check the bucket's name and --endpoint ({})", spec.store.bucket,
+                             where, error.message()));
+    case ErrorCode::kAccessDenied:
+      return say(
+          fmt::format("{} refuses access to {} with the keys of {}: {}; check the keys, --profile, or use --no-sign-request for "
+                      "a public bucket",
+                      where, url, credentials, error.message()));
+    case ErrorCode::kClockSkew:
+      return say(fmt::format(
+          "the clock of this machine and that of {} differ by more than 15 minutes, so that signatures are refused ({}); set it, "
+          "for example with `timedatectl set-ntp true`",
+          where, error.message()));
+    case ErrorCode::kExpiredCredentials:
+      return say(fmt::format("the keys of {} have expired: {}; renew them", credentials, error.message()));
+    case ErrorCode::kWrongRegion:
+      return say(
+          fmt::format("the bucket '{}' is in another region: {}; give it as --region", spec.store.bucket, error.message()));
+    case ErrorCode::kTls:
+      return say(
+          fmt::format("the certificate of {} is not accepted: {}; use the name that the certificate has, or give its authority "
+                      "as --ca-bundle FILE",
+                      where, error.message()));
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kTimeout:
+      return say(fmt::format("{} cannot be reached: {}; is it running, and is --endpoint right?", where, error.message()));
+    case ErrorCode::kThrottled:
+      return say(fmt::format("{} asks for fewer requests right now: {}; try again later", where, error.message()));
+    default: return say(fmt::format("cannot read {}: {}", url, error.message()));
+  }
+}
+
+}  // namespace thermo::app

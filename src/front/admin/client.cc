@@ -1,0 +1,71 @@
+#include "front/admin/client.h"
+
+#include <fmt/core.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "front/admin/line_channel.h"
+#include "front/admin/protocol.h"
+
+namespace thermo::admin {
+namespace {
+
+using nlohmann::json;
+
+class ClientImpl final : public Client {
+ public:
+  explicit ClientImpl(UniqueFd socket) : channel_(std::move(socket)) {}
+
+  Result<json> call(const json& request, std::span<const int> descriptors, const ProgressSink& progress,
+                    Nanos patience) override {
+    // A daemon that refuses us says why before it hangs up: read on even where the request could not be sent.
+    const auto sent = channel_.send(to_text(request), descriptors);
+    for (;;) {
+      auto line = channel_.receive(Clock::system().now() + patience);
+      if (!line) {
+        if (!sent) return fail(sent.error());
+        return fail(std::move(line).error());
+      }
+      if (!*line) return fail(ErrorCode::kUnavailable, "the daemon ended before it answered; its log says why");
+      json value;
+      TRY_ASSIGN(const AnswerKind kind, parse_answer((*line)->text, value));
+      if (kind == AnswerKind::kOk) return value;
+      if (progress) progress(value);
+    }
+  }
+  bool connected() const override { return !channel_.hung_up(); }
+  int fd() const override { return channel_.fd(); }
+
+ private:
+  LineChannel channel_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Client>> connect_client(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("the admin socket's path '{}' is longer than {} bytes", path, sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return fail(errno_error(errno, "open a socket"));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int err = errno;
+    if (err == ENOENT || err == ECONNREFUSED || err == ENOTDIR) {
+      return fail(Error(ErrorCode::kUnavailable, fmt::format("no daemon listens on '{}'", path)).with_errno(err));
+    }
+    return fail(errno_error(err, fmt::format("connect to the daemon at '{}'", path)));
+  }
+  return make_client(std::move(socket));
+}
+
+std::unique_ptr<Client> make_client(UniqueFd socket) { return std::make_unique<ClientImpl>(std::move(socket)); }
+
+}  // namespace thermo::admin

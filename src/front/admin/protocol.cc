@@ -1,0 +1,67 @@
+#include "front/admin/protocol.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+namespace thermo::admin {
+namespace {
+
+using nlohmann::json;
+
+ErrorCode code_from(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(ErrorCode::kInternal); ++i) {
+    const auto code = static_cast<ErrorCode>(i);
+    if (to_string(code) == name) return code;
+  }
+  return ErrorCode::kInternal;  // a newer daemon's code: the message still says what happened
+}
+
+/// Foreign lines are quoted short: a whole one could be megabytes.
+std::string_view head(std::string_view line) { return line.substr(0, 60); }
+
+}  // namespace
+
+std::string to_text(const json& value, int indent) { return value.dump(indent, ' ', false, json::error_handler_t::replace); }
+
+std::string ok_line(const json& value) { return to_text(json{{"ok", value}}); }
+std::string progress_line(const json& value) { return to_text(json{{"progress", value}}); }
+std::string error_line(const Error& error) {
+  return to_text(json{{"error", {{"code", std::string(to_string(error.code()))}, {"message", std::string(error.message())}}}});
+}
+
+Result<json> parse_request(std::string_view line) {
+  json value = json::parse(line, nullptr, false);
+  if (value.is_discarded() || !value.is_object()) {
+    return fail(ErrorCode::kInvalidArgument, fmt::format("a request must be one line with a JSON object, not '{}'", head(line)));
+  }
+  const auto command = value.find("command");
+  if (command == value.end() || !command->is_string()) {
+    return fail(ErrorCode::kInvalidArgument, "a request needs the member \"command\", a string");
+  }
+  return value;
+}
+
+Result<AnswerKind> parse_answer(std::string_view line, json& value) {
+  json answer = json::parse(line, nullptr, false);
+  if (!answer.is_discarded() && answer.is_object()) {
+    if (const auto it = answer.find("progress"); it != answer.end()) {
+      value = std::move(*it);
+      return AnswerKind::kProgress;
+    }
+    if (const auto it = answer.find("ok"); it != answer.end()) {
+      value = std::move(*it);
+      return AnswerKind::kOk;
+    }
+    if (const auto it = answer.find("error"); it != answer.end() && it->is_object()) {
+      const auto code = it->find("code");
+      const auto message = it->find("message");
+      if (code != it->end() && code->is_string() && message != it->end() && message->is_string()) {
+        return fail(code_from(code->get_ref<const std::string&>()), message->get<std::string>());
+      }
+    }
+  }
+  return fail(ErrorCode::kCorrupt, fmt::format("the daemon's answer is not understood: '{}'", head(line)));
+}
+
+}  // namespace thermo::admin
