@@ -75,7 +75,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
     if (port != (out.tls ? 443U : 80U)) out.port = fmt::format(":{}", port);
   }
   const bool is_v6 = out.host.starts_with('[');
-  if (is_v6 && !is_ip(out.host)) return bad("the IPv6 address is malformed");
+  if (is_v6 && (out.host.back() != ']' || !is_ip(out.host))) return bad("the IPv6 address is malformed");
   for (const char c : out.host) {
     if (!is_v6 && !is_alnum(c) && c != '-' && c != '.' && c != '_') return bad(fmt::format("'{}' is not a host name", out.host));
   }

@@ -87,8 +87,14 @@ std::uint32_t parse_retry_after(const std::string* value) {
 
 std::string_view hint_of(const S3Failure& failure, const Row* row) {
   if (row != nullptr) return row->hint;
-  if (failure.status == 403) return "no permission, or a wrong access key, or a clock that is off; HEAD answers do not say which";
-  return {};
+  switch (failure.status) {
+    case 403: return "refused: no permission, a wrong access key or a wrong clock (the answer does not say which)";
+    case 404: return "not found";
+    case 412: return "no longer the version asked for";
+    case 429:
+    case 503: return "the store asks for fewer requests";
+    default: return failure.body.code.empty() && failure.status >= 500 ? "the store has an internal error" : "";
+  }
 }
 
 }  // namespace
@@ -121,8 +127,7 @@ Error to_error(const S3Failure& failure, std::string_view what) {
   if (code == ErrorCode::kWrongRegion && !failure.region.empty())
     text += fmt::format(": the bucket is in region '{}'", failure.region);
   if (const auto hint = hint_of(failure, row); !hint.empty()) text += fmt::format(": {}", hint);
-  text += fmt::format(" (HTTP {}", failure.status);
-  text += body.request_id.empty() ? ")" : fmt::format(", request id {})", body.request_id);
+  if (!body.request_id.empty()) text += fmt::format(" (request id {})", body.request_id);
   Error error(code, std::move(text));
   error.with_http(failure.status);
   if (failure.retry_after_ms > 0) error.with_retry_after_ms(failure.retry_after_ms);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -48,6 +49,19 @@ Result<void> check_key(const std::string& key) {
   if (key.size() > kMaxKey)
     return fail(ErrorCode::kNameTooLong,
                 fmt::format("the key '{}...' has {} bytes; S3 allows 1,024", key.substr(0, 64), key.size()));
+  return {};
+}
+
+// Names become header names; libcurl and the store would make something else of any other character.
+Result<void> check_metadata(const std::map<std::string, std::string>& metadata) {
+  for (const auto& [name, value] : metadata) {
+    const bool good = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    });
+    if (!good)
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("'{}' cannot be the name of object metadata: use letters, digits, - _ .", name));
+  }
   return {};
 }
 
@@ -151,6 +165,7 @@ Result<PutInfo> S3Store::put(const RequestContext& ctx, const std::string& key, 
   TRY(check_key(key));
   if (body.size() > kMaxPut)
     return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' has more than 5 GiB: it needs a multipart upload", key));
+  TRY(check_metadata(options.metadata));
   S3Call call;
   call.method = "PUT";
   call.key = key;
