@@ -1,0 +1,60 @@
+#pragma once
+// The writes that follow from one answer of the store, collected and committed as one batch.
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "catalog/applier.h"
+
+namespace thermo::catalog {
+
+/// Lives inside the writer's turn. Not thread-safe.
+class ChangeSet {
+ public:
+  ChangeSet(Knowledge& knowledge, WriterShared& shared) : knowledge_(knowledge), shared_(shared) {}
+
+  [[nodiscard]] Result<void> add_file(const store::ObjectInfo& info, WallNanos started);
+  /// Another version starts a generation; the same one keeps number, generation and ino. `look` also writes that it was looked at.
+  [[nodiscard]] Result<void> update_file(const store::ObjectInfo& info, FileRecord record, WallNanos started, bool look);
+  [[nodiscard]] Result<void> remove_file(std::string_view key, const FileRecord& record);
+
+  /// The record as it stands, changes of this set included.
+  [[nodiscard]] Result<std::optional<FolderRecord>> folder(const std::string& prefix);
+  /// Makes missing records of `prefix` and of all folders above it.
+  [[nodiscard]] Result<FolderRecord> ensure_folder(const std::string& prefix, WallNanos started);
+  void put_folder(const std::string& prefix, const FolderRecord& record);
+  void remove_folder(const std::string& prefix, const FolderRecord& record);
+  /// The folder and all below it, except what is newer than `started`.
+  [[nodiscard]] Result<void> remove_subtree(const std::string& prefix, WallNanos started);
+
+  /// After the commit `path` is known to be neither file nor folder.
+  void absent(const std::string& path, WallNanos at) { absent_.emplace_back(path, at); }
+  [[nodiscard]] Result<void> commit();
+  [[nodiscard]] std::vector<Notice>& notices() { return notices_; }
+
+ private:
+  /// Keeps the memory of one set bounded when millions of keys are gone at once; what was collected is true by itself.
+  [[nodiscard]] Result<void> commit_if_large();
+  void touch(std::string_view path) { dirty_.emplace_back(path); }
+  void notice(std::string_view path);
+  void notice_new(std::string_view path);
+  void number_owner(Number number, bool is_folder, std::string_view key);
+
+  Knowledge& knowledge_;
+  WriterShared& shared_;
+  io::KvBatch batch_;
+  std::unordered_map<std::string, std::optional<FolderRecord>> folders_;
+  std::vector<std::string> dirty_;
+  std::vector<std::pair<std::string, WallNanos>> absent_;
+  std::vector<Notice> notices_;
+  std::int64_t files_added_ = 0;
+  std::int64_t folders_added_ = 0;
+};
+
+[[nodiscard]] inline bool newer_than(const FolderRecord& record, WallNanos started) {
+  return std::max({record.seen_at, record.listed_at, record.sealed_at}) > started;
+}
+
+}  // namespace thermo::catalog

@@ -1,0 +1,125 @@
+#pragma once
+// Asks the store and lets the applier write down the answers: names, folders (in parallel stretches once they prove big), subtrees and
+// walks. One engine per store; all mounts of that store share what it learns.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/thread_pool.h"
+#include "catalog/applier.h"
+#include "catalog/flights.h"
+#include "catalog/name_probe.h"
+#include "catalog/split_plan.h"
+#include "catalog/walk_cursor.h"
+
+namespace thermo::catalog {
+
+/// A view's listener: swapped and called from any thread; nothing is locked while it runs.
+class ListenerSlot {
+ public:
+  void set(Listener* listener);
+  void call(const std::vector<Notice>& notices, const std::string& root);
+
+ private:
+  Mutex mutex_{LockRank::kCatalog, "catalog listener"};
+  CondVar idle_;
+  Listener* listener_ GUARDED_BY(mutex_) = nullptr;
+  int running_ GUARDED_BY(mutex_) = 0;
+};
+
+/// What all engines of a catalog share.
+struct EngineShared {
+  EngineShared(io::KvStore& kv_in, const Options& options);
+  io::KvStore& kv;
+  const Clock& clock;
+  Stamps stamps;
+  WriterShared writer;
+  const std::size_t list_threads;
+  std::stop_source stop;
+  metrics::Counter& name_lists;
+  metrics::Counter& folder_lists;
+  metrics::Counter& walk_lists;
+  metrics::Counter& lookups_known;
+  metrics::Counter& lookups_asked;
+  ThreadPool pool;
+};
+
+/// Thread-safe. The flights that it starts keep it alive; EngineShared outlives all.
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  /// A folder of more pages is not listed for the sake of lookups.
+  static constexpr std::uint32_t kBigPages = 20;
+  static constexpr std::size_t kNamesInMemory = 32'768;
+
+  Engine(EngineShared& shared, StoreNumber number, const std::string& store_id);
+  /// Reads the floors of explicit refreshes.
+  [[nodiscard]] Result<void> open();
+
+  // Each joins a flight that began at `need` or later, or starts one. None waits.
+  [[nodiscard]] FlightPtr ask_name(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& path,
+                                   NameProbe::Prior prior, WallNanos need);
+  /// `page_limit`: give up (without an error, and remember that it is big) when the folder takes more pages.
+  [[nodiscard]] FlightPtr list_folder(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
+                                      std::uint32_t page_limit, WallNanos need);
+  FlightPtr read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need);
+  /// The next page of the walk below which `prefix` lies; null when there is none that began at `need` or later.
+  FlightPtr walk_on(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need);
+
+  /// How `prefix` lies to the nearest walk, and whether a jump there deserves a page of its subtree.
+  struct WalkPosition {
+    Relation relation = Relation::kOutside;
+    bool subtree_worth = true;
+  };
+  [[nodiscard]] WalkPosition walk_position(std::string_view prefix, WallNanos need, bool asks);
+
+  /// Counts different names that were asked for one by one in a folder; true when listing the folder is the better question.
+  [[nodiscard]] bool better_listed(std::string_view prefix, std::string_view name, const KnownName& folder, WallNanos need);
+
+  void expire_prefix(const std::string& prefix);
+  void add_listener(const std::string& root, std::shared_ptr<ListenerSlot> slot);
+
+  [[nodiscard]] EngineShared& shared() { return shared_; }
+  [[nodiscard]] Knowledge& knowledge() { return knowledge_; }
+  [[nodiscard]] Applier& applier() { return applier_; }
+  [[nodiscard]] Flights& flights() { return flights_; }
+
+ private:
+  class FolderListing;
+  class NameQuestion;
+  struct Question {
+    RequestContext ctx;
+    store::ObjectStorePtr store;
+  };
+  [[nodiscard]] Question question(const RequestContext& ctx, const store::ObjectStorePtr& store) const;
+  /// Runs one LIST on the pool; `then` is called on its thread (or at once on this one when the pool refuses).
+  void list(const Question& question, store::ListRequest request, metrics::Counter& counter,
+            std::function<void(Result<store::ListPage>)> then);
+  void subtree_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
+  void walk_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
+  void notify(const std::vector<Notice>& notices);
+  [[nodiscard]] WalkCursor* nearest_walk(std::string_view prefix, WallNanos need) REQUIRES(walks_mutex_);
+
+  EngineShared& shared_;
+  Knowledge knowledge_;
+  Applier applier_;
+  Flights flights_;
+
+  Mutex walks_mutex_{LockRank::kCatalog, "catalog walks"};
+  std::map<std::string, WalkCursor, std::less<>> walks_ GUARDED_BY(walks_mutex_);
+
+  struct OneByOne {
+    std::string name;
+    std::uint32_t count = 0;
+    WallNanos since = 0;
+  };
+  Mutex singles_mutex_{LockRank::kCatalog, "catalog single lookups"};
+  std::unordered_map<std::string, OneByOne> singles_ GUARDED_BY(singles_mutex_);
+
+  Mutex listeners_mutex_{LockRank::kCatalog, "catalog listeners"};
+  std::vector<std::pair<std::string, std::shared_ptr<ListenerSlot>>> listeners_ GUARDED_BY(listeners_mutex_);
+};
+
+}  // namespace thermo::catalog

@@ -1,0 +1,271 @@
+// Applier::page: a page of a listing against what was known of its stretch of keys.
+
+#include <algorithm>
+
+#include "catalog/change_set.h"
+
+namespace thermo::catalog {
+namespace {
+
+/// What a page holds, as far as it can be shown.
+struct PageContent {
+  std::vector<const store::ObjectInfo*> files;  // in key order
+  std::vector<std::string> folders;             // in key order, all levels that the page names
+  std::vector<std::string_view> hidden;         // keys and groups that cannot be names
+  bool anything = false;
+};
+
+bool covers(const Coverage& coverage, std::string_view key) {
+  return (coverage.after.empty() || key > coverage.after) && (coverage.until.empty() || key <= coverage.until);
+}
+
+/// The whole of `folder` lies in the stretch, so that what the page lacks of it is not there.
+bool covers_whole(const Coverage& coverage, std::string_view folder) {
+  return (coverage.after.empty() || coverage.after < folder) && (coverage.until.empty() || coverage.until >= prefix_end(folder));
+}
+
+Result<void> check_order(const Coverage& coverage, const store::ListPage& page) {
+  std::string_view last;
+  for (const auto& object : page.objects) {
+    if (!object.key.starts_with(coverage.prefix) || (!last.empty() && object.key <= last)) {
+      return fail(ErrorCode::kCorrupt, "listing of '" + coverage.prefix + "' is out of order at '" + object.key + "'");
+    }
+    last = object.key;
+  }
+  last = {};
+  for (const auto& group : page.prefixes) {
+    if (!group.starts_with(coverage.prefix) || group.size() == coverage.prefix.size() || (!last.empty() && group <= last)) {
+      return fail(ErrorCode::kCorrupt, "listing of '" + coverage.prefix + "' is out of order at '" + group + "'");
+    }
+    last = group;
+  }
+  return {};
+}
+
+PageContent read_page(const Coverage& coverage, const store::ListPage& page) {
+  PageContent content;
+  const std::size_t base = coverage.prefix.size();
+  std::string_view previous;
+  for (const auto& object : page.objects) {
+    content.anything = true;
+    if (!covers(coverage, object.key)) continue;
+    const std::string_view key = object.key;
+    const auto parsed = parse_key(key, base);
+    if (parsed.shape == KeyShape::kHidden) content.hidden.push_back(key);
+    if (parsed.shape == KeyShape::kFile) content.files.push_back(&object);
+    if (!coverage.deep) continue;
+    for (auto slash = key.find('/', base); slash < parsed.folders_end; slash = key.find('/', slash + 1)) {
+      const auto folder = key.substr(0, slash + 1);
+      if (!previous.starts_with(folder)) content.folders.emplace_back(folder);
+    }
+    // Only as far as its folders count: "a/../x" names the folder "a/" and nothing below.
+    previous = key.substr(0, parsed.folders_end);
+  }
+  for (const auto& group : page.prefixes) {
+    content.anything = true;
+    if (!covers(coverage, group)) continue;
+    if (parse_key(group, base).shape == KeyShape::kHidden) content.hidden.push_back(group);
+    else content.folders.push_back(group);
+  }
+  return content;
+}
+
+}  // namespace
+
+/// One page inside the writer's turn.
+class PageDiff {
+ public:
+  PageDiff(Knowledge& knowledge, ChangeSet& changes, const Coverage& coverage, const PageContent& content)
+      : knowledge_(knowledge), changes_(changes), coverage_(coverage), content_(content) {}
+
+  Result<void> run() {
+    TRY(diff_folders());
+    TRY(diff_files());
+    return seal_continued();
+  }
+
+ private:
+  [[nodiscard]] std::string from() const {
+    return coverage_.after.empty() ? coverage_.prefix : coverage_.after + std::string(1, '\0');
+  }
+  [[nodiscard]] bool past_end(std::string_view key) const {
+    return !key.starts_with(coverage_.prefix) || (!coverage_.until.empty() && key > coverage_.until);
+  }
+  /// Listed by a request that began later than this one: what we hold of it is older.
+  [[nodiscard]] bool in_newer_folder(std::string_view key) const {
+    return std::any_of(newer_.begin(), newer_.end(), [&](const std::string& folder) { return key.starts_with(folder); });
+  }
+
+  Result<void> diff_folders() {
+    auto next = content_.folders.begin();
+    Result<void> outcome;
+    TRY(knowledge_.kv().scan(
+        folder_key(knowledge_.store(), from()), [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
+          if (db_key.front() != 'f' || read_be32(db_key.substr(1)) != knowledge_.store()) return false;
+          const std::string_view folder = db_key.substr(kStoreHeader);
+          if (past_end(folder)) return false;
+          if (folder.size() == coverage_.prefix.size()) return true;
+          if (!coverage_.deep) {
+            const auto slash = folder.find('/', coverage_.prefix.size());
+            if (slash + 1 != folder.size()) {
+              cursor.seek = folder_key(knowledge_.store(), prefix_end(folder.substr(0, slash + 1)));
+              return true;
+            }
+          }
+          const auto record = decode_folder(value);
+          if (!record) {
+            outcome = fail(record.error());
+            return false;
+          }
+          while (next != content_.folders.end() && *next < folder) {
+            outcome = found_folder(*next++, std::nullopt);
+            if (!outcome) return false;
+          }
+          if (next != content_.folders.end() && *next == folder) {
+            outcome = found_folder(*next++, *record);
+          } else {
+            outcome = lost_folder(std::string(folder), *record);
+          }
+          return outcome.has_value();
+        }));
+    TRY(outcome);
+    while (next != content_.folders.end()) TRY(found_folder(*next++, std::nullopt));
+    return {};
+  }
+
+  Result<void> found_folder(const std::string& folder, const std::optional<FolderRecord>& known) {
+    FolderRecord record;
+    if (known) {
+      if (std::max(known->listed_at, known->sealed_at) > coverage_.started) newer_.push_back(folder);
+      record = *known;
+    } else {
+      TRY_ASSIGN(record, changes_.ensure_folder(folder, coverage_.started));
+    }
+    if (!coverage_.deep || coverage_.whole()) return {};
+    const bool whole = covers_whole(coverage_, folder);
+    const bool seal = whole && record.sealed_at < coverage_.started && !covers_whole_parent(folder);
+    const bool see = !whole && record.seen_at < coverage_.started;
+    if (seal) record.sealed_at = coverage_.started;
+    if (see) record.seen_at = coverage_.started;
+    if (seal || see) changes_.put_folder(folder, record);
+    return {};
+  }
+
+  /// The seal of the highest folder holds for all below it.
+  [[nodiscard]] bool covers_whole_parent(std::string_view folder) const {
+    const auto parent = parent_prefix(folder);
+    return parent.size() > coverage_.prefix.size() && covers_whole(coverage_, parent);
+  }
+
+  Result<void> lost_folder(const std::string& folder, const FolderRecord& record) {
+    if (newer_than(record, coverage_.started)) {
+      newer_.push_back(folder);
+      return {};
+    }
+    if (!coverage_.deep) return changes_.remove_subtree(folder, coverage_.started);
+    if (covers_whole(coverage_, folder)) changes_.remove_folder(folder, record);  // its files go by their own keys
+    return {};
+  }
+
+  /// The highest folder that began on a page before and ended on this one.
+  Result<void> seal_continued() {
+    if (coverage_.continues_since == 0) return {};
+    const std::string& after = coverage_.after;
+    for (auto slash = after.find('/', coverage_.prefix.size()); slash != std::string::npos; slash = after.find('/', slash + 1)) {
+      const std::string folder = after.substr(0, slash + 1);
+      if (!coverage_.until.empty() && coverage_.until < prefix_end(folder)) continue;
+      TRY_ASSIGN(auto record, changes_.folder(folder));
+      if (!record || record->sealed_at >= coverage_.continues_since) return {};
+      record->sealed_at = coverage_.continues_since;
+      changes_.put_folder(folder, *record);
+      return {};
+    }
+    return {};
+  }
+
+  Result<void> diff_files() {
+    auto next = content_.files.begin();
+    Result<void> outcome;
+    const auto add_next = [&]() -> Result<void> {
+      const store::ObjectInfo& info = **next++;
+      return in_newer_folder(info.key) ? Result<void>() : changes_.add_file(info, coverage_.started);
+    };
+    TRY(knowledge_.kv().scan(
+        file_key(knowledge_.store(), from()), [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
+          if (db_key.front() != 'k' || read_be32(db_key.substr(1)) != knowledge_.store()) return false;
+          const std::string_view key = db_key.substr(kStoreHeader);
+          if (past_end(key)) return false;
+          if (!coverage_.deep) {
+            const auto slash = key.find('/', coverage_.prefix.size());
+            if (slash != std::string_view::npos) {
+              cursor.seek = file_key(knowledge_.store(), prefix_end(key.substr(0, slash + 1)));
+              return true;
+            }
+          }
+          const auto record = decode_file(value);
+          if (!record) {
+            outcome = fail(record.error());
+            return false;
+          }
+          while (outcome && next != content_.files.end() && (*next)->key < key) outcome = add_next();
+          if (!outcome) return false;
+          const bool listed = next != content_.files.end() && (*next)->key == key;
+          const bool keep = record->checked_at > coverage_.started || in_newer_folder(key);
+          if (listed && !keep) outcome = changes_.update_file(**next, *record, coverage_.started, /*look=*/false);
+          if (!listed && !keep) outcome = changes_.remove_file(key, *record);
+          if (listed) ++next;
+          return outcome.has_value();
+        }));
+    TRY(outcome);
+    while (next != content_.files.end()) TRY(add_next());
+    return {};
+  }
+
+  Knowledge& knowledge_;
+  ChangeSet& changes_;
+  const Coverage& coverage_;
+  const PageContent& content_;
+  std::vector<std::string> newer_;
+};
+
+Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage& coverage, const store::ListPage& page,
+                                       const std::optional<Completion>& completion) {
+  TRY(check_order(coverage, page));
+  const PageContent content = read_page(coverage, page);
+  for (const auto key : content.hidden) note_skipped(key);
+
+  TRY(shared_.turn.enter(ctx, shared_.clock));
+  Outcome outcome;
+  const auto apply = [&]() -> Result<void> {
+    ChangeSet changes(knowledge_, shared_);
+    const auto finish = [&]() -> Result<void> {
+      TRY(changes.commit());
+      outcome.notices = std::move(changes.notices());
+      return {};
+    };
+    outcome.nothing_there = coverage.whole() && !content.anything;
+    if (outcome.nothing_there && !knowledge_.is_root(coverage.prefix)) {
+      TRY(changes.remove_subtree(coverage.prefix, coverage.started));
+      return finish();
+    }
+    TRY_ASSIGN(const auto newest, knowledge_.listing_since(coverage.prefix, {}, /*may_wait=*/true));
+    if (newest > coverage.started) return {};  // overtaken by a later listing
+    TRY_ASSIGN(auto record, changes.ensure_folder(coverage.prefix, coverage.started));
+    TRY(PageDiff(knowledge_, changes, coverage, content).run());
+    if (completion) {
+      auto& at = coverage.deep ? record.sealed_at : record.listed_at;
+      at = std::max(at, completion->since);
+      record.seen_at = std::max(record.seen_at, completion->since);
+      if (completion->pages != 0) record.pages = completion->pages;
+      changes.put_folder(coverage.prefix, record);
+    }
+    return finish();
+  };
+  const auto applied = apply();
+  shared_.turn.leave();
+  TRY(applied);
+  if (completion) knowledge_.floors().satisfied_listing(coverage.prefix, completion->since);
+  return outcome;
+}
+
+}  // namespace thermo::catalog

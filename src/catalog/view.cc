@@ -1,0 +1,209 @@
+#include "catalog/view.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace thermo::catalog {
+namespace {
+
+// More questions than this in one call mean that what is learnt is expired as fast as it comes.
+constexpr int kMostRounds = 32;
+constexpr std::string_view kObjectMark = ".object:";
+
+bool own_fault(const Error& error) {
+  // Of whoever started the flight: his deadline, not mine.
+  return error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kCancelled;
+}
+
+Error keeps_expiring(std::string_view what) {
+  return Error(ErrorCode::kUnavailable, "'" + std::string(what) + "' was expired again as often as the store was asked");
+}
+
+}  // namespace
+
+MountView::MountView(std::shared_ptr<Engine> engine, store::ObjectStorePtr store, std::string root, Freshness freshness)
+    : engine_(std::move(engine)), store_(std::move(store)), root_(std::move(root)), freshness_(freshness) {
+  engine_->knowledge().add_root(root_);
+  engine_->add_listener(root_, listener_);
+}
+
+MountView::~MountView() { listener_->set(nullptr); }
+
+WallNanos MountView::need() const {
+  if (immutable()) return 1;
+  if (strict()) return engine_->shared().stamps.next();
+  // `+ 1`: what is exactly one TTL old has expired.
+  const WallNanos now = engine_->shared().clock.wall();
+  return std::max<WallNanos>(1, now - std::min<WallNanos>(now, freshness_.ttl.count()) + 1);
+}
+
+bool MountView::fresh(WallNanos since, WallNanos need) const {
+  return since >= need && (immutable() || since <= Stamps::latest(engine_->shared().clock.wall()));
+}
+
+Nanos MountView::remaining(WallNanos since) const {
+  if (immutable()) return Nanos::max();
+  const Nanos age(std::max<WallNanos>(0, engine_->shared().clock.wall() - since));
+  return std::max(Nanos::zero(), freshness_.ttl - age);
+}
+
+Result<Found> MountView::lookup(const RequestContext& ctx, const std::string& prefix, std::string_view name) {
+  if (name.size() > kMaxNameBytes) {
+    return fail(ErrorCode::kNameTooLong, "a name of " + std::to_string(name.size()) + " bytes; the limit is 255");
+  }
+  if (!valid_name(name)) return Found{std::nullopt, Nanos::zero()};
+  if (name.starts_with(kObjectMark) && valid_name(name.substr(kObjectMark.size()))) {
+    TRY_ASSIGN(const auto beside, resolve(ctx, prefix, name.substr(kObjectMark.size())));
+    // A name flight may end with the folder alone; whether an object hides behind it is asked only here.
+    if (beside.name->folder && beside.name->file) return Found{Entry(*beside.name->file), remaining(beside.since)};
+  }
+  TRY_ASSIGN(const auto known, resolve(ctx, prefix, name));
+  Found found{std::nullopt, remaining(known.since)};
+  if (known.name->folder) found.entry = *known.name->folder;
+  else if (known.name->file) found.entry = *known.name->file;
+  return found;
+}
+
+Result<MountView::Known> MountView::resolve(const RequestContext& ctx, const std::string& prefix, std::string_view name) {
+  auto& knowledge = engine_->knowledge();
+  const std::string path = prefix + std::string(name);
+  const WallNanos needed = need();
+  std::vector<FlightPtr> joined;
+  for (int round = 0; round < kMostRounds; ++round) {
+    TRY_ASSIGN(const auto known, knowledge.name(path, ctx.may_wait));
+    TRY_ASSIGN(const auto since, knowledge.name_since(path, *known, root_, ctx.may_wait));
+    if (fresh(since, needed)) {
+      (round == 0 ? engine_->shared().lookups_known : engine_->shared().lookups_asked).add();
+      return Known{known, since};
+    }
+    if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
+    TRY(ctx.check(engine_->shared().clock));
+    TRY_ASSIGN(const auto flight, next_for_name(ctx, prefix, name, *known, needed, joined));
+    // Only an answer about this very name, or its whole folder, can fail the lookup; others were joined in hope.
+    const bool decisive = flight->kind == FlightKind::kName || flight->kind == FlightKind::kFolder;
+    TRY_ASSIGN(const auto state, engine_->flights().wait(ctx, engine_->shared().clock, flight, 0));
+    if (decisive && state.error && !own_fault(*state.error)) return fail(*state.error);
+  }
+  return fail(keeps_expiring(path));
+}
+
+Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std::string& prefix, std::string_view name,
+                                           const KnownName& known, WallNanos need, std::vector<FlightPtr>& joined) {
+  auto& flights = engine_->flights();
+  const auto join_once = [&](const FlightPtr& flight) {
+    if (!flight || std::find(joined.begin(), joined.end(), flight) != joined.end()) return false;
+    joined.push_back(flight);
+    return true;
+  };
+  // The folder is being listed: its first page, or all of it, may tell.
+  if (const auto flight = flights.find(FlightKind::kFolder, prefix, need); join_once(flight)) return flight;
+  // So may the page of a subtree above.
+  for (std::string_view at = prefix;; at = parent_prefix(at)) {
+    if (const auto flight = flights.find(FlightKind::kSubtree, at, need); join_once(flight)) return flight;
+    if (at.size() <= root_.size()) break;
+  }
+  const std::string path = prefix + std::string(name);
+  if (auto flight = flights.find(FlightKind::kName, path, need)) return flight;
+
+  TRY_ASSIGN(const auto folder, engine_->knowledge().name(folder_path(prefix), true));
+  const bool listable = strict() ? folder->pages == 1 : engine_->better_listed(prefix, name, *folder, need);
+  if (listable && engine_->knowledge().floors().for_name(path) == 0) {
+    auto flight = engine_->list_folder(ctx, store_, prefix, Engine::kBigPages, need);
+    if (join_once(flight)) return flight;
+  }
+  NameProbe::Prior prior;
+  prior.file = known.file.has_value() && !known.folder;
+  prior.folder = known.folder.has_value();
+  prior.subtree = !strict() && (known.folder ? known.sealed_at != 0 : !known.file);
+  return engine_->ask_name(ctx, store_, path, prior, need);
+}
+
+Result<void> MountView::list(const RequestContext& ctx, const std::string& prefix, std::string_view after,
+                             const std::function<bool(const ListedName&)>& visit, Nanos* valid) {
+  auto& knowledge = engine_->knowledge();
+  const WallNanos needed = need();
+  const auto missing = [&] { return fail(ErrorCode::kNotFound, "the folder '" + prefix + "' does not exist (any more)"); };
+  bool walked = false;
+  for (int round = 0; round < kMostRounds; ++round) {
+    TRY_ASSIGN(const auto since, knowledge.listing_since(prefix, root_, ctx.may_wait));
+    if (fresh(since, needed)) {
+      TRY_ASSIGN(const auto known, knowledge.name(folder_path(prefix), ctx.may_wait));
+      if (!known->folder && prefix != root_) return missing();
+      if (!strict() && after.empty() && engine_->walk_position(prefix, needed, false).relation == Relation::kLastPage) {
+        // The walker is on the last page that was read: have the next one ready.
+        engine_->walk_on(ctx.at(Priority::kPrefetch), store_, prefix, needed);
+      }
+      if (valid != nullptr) *valid = remaining(since);
+      return knowledge.children(prefix, after, visit, ctx.may_wait);
+    }
+    if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
+    TRY(ctx.check(engine_->shared().clock));
+    TRY_ASSIGN(const auto flight, next_for_listing(ctx, prefix, needed, walked));
+    Flights::State state;
+    do {
+      // Progress of a listing wakes too: a page of the subtree may have answered first.
+      TRY_ASSIGN(state, engine_->flights().wait(ctx, engine_->shared().clock, flight, state.stage));
+      if (state.done) break;
+      TRY_ASSIGN(const auto now_since, knowledge.listing_since(prefix, root_, true));
+      if (fresh(now_since, needed)) break;
+    } while (true);
+    if (flight->kind != FlightKind::kFolder) continue;
+    if (state.done && state.error && !own_fault(*state.error)) return fail(*state.error);
+    if (state.done && state.nothing_there) {
+      if (prefix != root_) return missing();
+      if (valid != nullptr) *valid = remaining(flight->started);
+      return {};
+    }
+  }
+  return fail(keeps_expiring(prefix));
+}
+
+Result<FlightPtr> MountView::next_for_listing(const RequestContext& ctx, const std::string& prefix, WallNanos need, bool& walked) {
+  constexpr std::uint32_t kAllPages = UINT32_MAX;
+  if (strict()) return engine_->list_folder(ctx, store_, prefix, kAllPages, need);
+  const auto position = engine_->walk_position(prefix, need, true);
+  if (position.relation == Relation::kFrontier && !std::exchange(walked, true)) {
+    if (auto flight = engine_->walk_on(ctx, store_, prefix, need)) return flight;
+  }
+  if (const auto flight = engine_->flights().find(FlightKind::kSubtree, prefix, need); flight && !std::exchange(walked, true)) {
+    return flight;  // a lookup has just asked for all of it
+  }
+  TRY_ASSIGN(const auto known, engine_->knowledge().name(folder_path(prefix), true));
+  const bool known_flat = std::max(known->listed_at, known->sealed_at) != 0;
+  bool subtree = position.relation != Relation::kFrontier && position.subtree_worth && !walked;
+  if (subtree && known_flat) {
+    TRY_ASSIGN(subtree, has_subfolders(prefix));
+  }
+  walked = true;
+  auto flight = engine_->list_folder(ctx, store_, prefix, kAllPages, need);
+  if (subtree) engine_->read_subtree(ctx, store_, prefix, need);
+  return flight;
+}
+
+Result<bool> MountView::has_subfolders(const std::string& prefix) {
+  auto& knowledge = engine_->knowledge();
+  const std::string header = folder_key(knowledge.store(), prefix);
+  bool found = false;
+  TRY(knowledge.kv().scan(header, [&](std::string_view key, std::string_view, io::KvStore::Cursor&) {
+    if (!key.starts_with(header)) return false;
+    found = key.size() > header.size();
+    return !found;
+  }));
+  return found;
+}
+
+Result<Entry> MountView::by_number(const RequestContext& ctx, Number number) {
+  TRY_ASSIGN(auto entry, engine_->knowledge().by_number(number, ctx.may_wait));
+  const auto* file = std::get_if<File>(&entry);
+  const std::string& key = file != nullptr ? file->key : std::get<Folder>(entry).prefix;
+  if (!key.starts_with(root_)) return fail(ErrorCode::kStale, "file number " + std::to_string(number) + " is not below this mount");
+  return entry;
+}
+
+Result<Folder> MountView::folder(const RequestContext& ctx, const std::string& prefix) { return engine_->applier().ensure(ctx, prefix); }
+
+void MountView::expire(const std::string& key) { engine_->knowledge().floors().expire(key, engine_->shared().stamps.next()); }
+
+void MountView::expire_prefix(const std::string& prefix) { engine_->expire_prefix(prefix); }
+
+}  // namespace thermo::catalog
