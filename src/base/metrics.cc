@@ -12,11 +12,12 @@ namespace {
 constexpr double kBounds[Histogram::kBuckets] = {1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3,
                                                  5e-3, 1e-2, 2e-2, 5e-2, 0.1,  0.2,  0.5,  1,    2,    10,   1e300};
 
-std::string escape(std::string_view text) {
+// Help texts keep their quotes, label values do not.
+std::string escape(std::string_view text, bool label) {
   std::string out;
   for (const char c : text) {
     if (c == '\\') out += "\\\\";
-    else if (c == '"') out += "\\\"";
+    else if (c == '"' && label) out += "\\\"";
     else if (c == '\n') out += "\\n";
     else out += c;
   }
@@ -27,7 +28,7 @@ std::string label_text(const Labels& labels) {
   std::string text;
   for (const auto& [name, value] : labels) {
     if (!text.empty()) text += ',';
-    text += name + "=\"" + escape(value) + '"';
+    text += name + "=\"" + escape(value, true) + '"';
   }
   return text;
 }
@@ -39,6 +40,7 @@ std::string with_labels(std::string_view name, const std::string& labels) {
 }  // namespace
 
 void Histogram::observe_seconds(double seconds) {
+  if (!(seconds >= 0)) seconds = 0;  // a clock that jumped back, or not a number
   std::size_t i = 0;
   while (i + 1 < kBuckets && seconds > kBounds[i]) ++i;
   buckets_[i].fetch_add(1, std::memory_order_relaxed);
@@ -90,7 +92,7 @@ struct Registry::Impl {
   template <class T>
   static void append_values(std::string& out, const Families<T>& families, const char* type) {
     for (const auto& [name, family] : families) {
-      out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, family.help, name, type);
+      out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, escape(family.help, false), name, type);
       for (const auto& [labels, value] : family.children)
         out += fmt::format("{} {}\n", with_labels(name, labels), value->value());
     }
@@ -119,7 +121,7 @@ std::string Registry::text() const {
   Impl::append_values(out, impl_->counters, "counter");
   Impl::append_values(out, impl_->gauges, "gauge");
   for (const auto& [name, family] : impl_->histograms) {
-    out += fmt::format("# HELP {} {}\n# TYPE {} histogram\n", name, family.help, name);
+    out += fmt::format("# HELP {} {}\n# TYPE {} histogram\n", name, escape(family.help, false), name);
     for (const auto& [labels, histogram] : family.children) {
       const std::string comma = labels.empty() ? "" : ",";
       std::uint64_t total = 0;

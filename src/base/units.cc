@@ -54,6 +54,11 @@ constexpr std::array<std::pair<std::string_view, double>, 7> kDurations{
 Result<std::uint64_t> parse_size(std::string_view text) {
   const auto parsed = split_number(text);
   if (parsed) {
+    // Whole numbers of bytes are read as such: a double is exact only up to 2^53.
+    std::uint64_t whole = 0;
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), whole);
+    const bool bytes_only = ec == std::errc() && end == text.data() + text.size();
+    if (bytes_only && whole < (std::uint64_t{1} << 63)) return whole;
     for (const auto& [unit, factor] : kSizes) {
       if (parsed->unit != unit) continue;
       const double bytes = parsed->number * factor;

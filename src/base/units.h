@@ -20,7 +20,7 @@ namespace thermo {
 
 /// "1.5 GiB".
 [[nodiscard]] std::string format_size(std::uint64_t bytes);
-/// "1.2 s", "25 ms".
+/// "1.25 s", "25.0 ms".
 [[nodiscard]] std::string format_duration(Nanos duration);
 
 }  // namespace thermo
