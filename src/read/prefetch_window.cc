@@ -11,7 +11,7 @@ using cache::kPageBytes;
 
 // Growth at a stall: twice at the first one, four times from then on, but never more than so many times what the stream has already
 // read. Measured choice: with requests of the kernel's read-ahead (256 KiB, 512 KiB, then 1 MiB), 25 ms to the first byte and 90 MB/s
-// per connection, 16 GETs of 8 MiB are in flight after about 2.5 round trips; with doubling alone it is 6. A reader that starts at the
+// per connection, 16 GETs of 8 MiB are in flight after about 2.5 round trips; with doubling alone it is 4. A reader that starts at the
 // front of a file it touched nowhere else is most likely copying it; one that starts inside it reads a column chunk and stops
 // soon, so it has to prove more.
 constexpr std::uint64_t kFirstGrowth = 2;
