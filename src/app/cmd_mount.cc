@@ -138,7 +138,7 @@ Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path,
 Result<void> cmd_mount(const Invocation& invocation) {
   const Settings& settings = invocation.settings;
   for (const auto& note : invocation.notes) say("note: " + note);
-  log::set_level(log::Level::kWarn);  // lines of ours go to stderr; the daemon has its own log
+  log::set_level(log::Level::kError);  // what matters is said here in sentences; the daemon has its own log
   TRY_ASSIGN(const auto url, parse_store_url(invocation.positional.at(0), false));
   TRY_ASSIGN(const auto options, fuse::parse_mount_options(settings.text("o")));
 

@@ -4,12 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <deque>
 #include <sstream>
 
 #include "app/config_file.h"
 #include "app/goofys.h"
 #include "app/nearest.h"
+#include "app/store_url.h"
 #include "app/version.h"
+#include "front/fuse/mount_options.h"
 
 namespace thermo::app {
 namespace {
@@ -45,7 +48,7 @@ class Parser {
     add("status", "daemons, mounts, cache and traffic", "Seeing");
     add("stat", "what a file or folder is in the store and how much of it is cached", "Seeing");
     add("ls", "names with size, cached share and ETag", "Seeing");
-    add("debug", "switch the log lines of each request on or off: debug PATH fuse|s3 on|off", "Seeing");
+    add("debug", "switch the log lines of each request on or off", "Seeing");
     add("config", "the options as they would be used, as a config file", "Seeing");
     add("load", "bring files into the cache", "Cache");
     add("free", "drop files from the cache (never from the store)", "Cache");
@@ -54,6 +57,7 @@ class Parser {
   }
 
   Result<Invocation> parse(std::span<const std::string> args) {
+    TRY(check_flags(args));
     std::vector<std::string> reversed(args.rbegin(), args.rend());
     try {
       app_.parse(reversed);
@@ -63,8 +67,6 @@ class Parser {
       Invocation shown;
       shown.text = out.str();
       return shown;
-    } catch (const CLI::ExtrasError&) {
-      return fail(ErrorCode::kInvalidArgument, extra());
     } catch (const CLI::ParseError& e) {
       return fail(ErrorCode::kInvalidArgument,
                   fmt::format("{}; `thermo {}--help` shows how", e.what(), used().empty() ? "" : used() + " "));
@@ -86,28 +88,28 @@ class Parser {
     return {};
   }
 
-  [[nodiscard]] std::string extra() const {
-    const auto name = used();
-    auto rest = name.empty() ? app_.remaining() : subs_.at(name)->remaining();
-    if (rest.empty()) rest = app_.remaining(true);
-    const std::string word = rest.empty() ? std::string() : rest.front();
-    if (name.empty()) {
-      std::vector<std::string_view> known;
-      for (const auto& [command, value] : kCommands) known.push_back(command);
-      return fmt::format("unknown command '{}'{}", word, did_you_mean(word, known));
-    }
-    if (!word.starts_with('-')) return fmt::format("'{}' is one argument too many for `thermo {}`", word, name);
+  /// The first flag of a command that it does not have: CLI11 would rather complain about the words around it.
+  Result<void> check_flags(std::span<const std::string> args) const {
+    const auto sub = args.empty() ? subs_.end() : subs_.find(args[0]);
+    if (sub == subs_.end()) return {};
     std::vector<std::string> texts;
-    for (const auto* option : subs_.at(name)->get_options())
+    for (const auto* option : sub->second->get_options())
       for (const auto& text : option->get_lnames()) texts.push_back("--" + text);
     const std::vector<std::string_view> known(texts.begin(), texts.end());
-    return fmt::format("`thermo {}` has no flag '{}'{}", name, word, did_you_mean(word.substr(0, word.find('=')), known));
+    for (const auto& arg : args.subspan(1)) {
+      if (arg == "--") break;
+      const std::string_view flag = std::string_view(arg).substr(0, arg.find('='));
+      if (!flag.starts_with("--") || std::find(known.begin(), known.end(), flag) != known.end()) continue;
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("`thermo {}` has no flag '{}'{}", args[0], flag, did_you_mean(flag, known)));
+    }
+    return {};
   }
 
   void flags(Command command) {
     switch (command) {
       case Command::kMount:
-        positional(mount_, "STORE MOUNTPOINT", "the store and an existing empty folder", 2, 2);
+        words(mount_, {{"STORE", "s3://bucket[/prefix] or file:///folder"}, {"MOUNTPOINT", "an existing empty folder"}});
         mount_->add_flag("-f,--foreground", out_.foreground, "stay in the foreground, log to stderr; Ctrl-C unmounts");
         config_flag(mount_);
         table(mount_, kMountScope);
@@ -119,13 +121,12 @@ class Parser {
         table(daemon_, kDaemonScope);
         break;
       case Command::kUmount:
-        positional(subs_["umount"], "MOUNTPOINT", "what to unmount", 1, 1);
+        words(subs_["umount"], {{"MOUNTPOINT", "what to unmount"}});
         subs_["umount"]->add_flag("-l,--lazy", out_.lazy, "detach now, even when programs use it");
         json_flag(subs_["umount"]);
         break;
       case Command::kStatus:
-        positional(subs_["status"], "PATH", "a path in a mount (default: all daemons of this user's mounts and of --cache)", 0,
-                   1);
+        paths(subs_["status"], "a path in a mount (default: the daemons of all mounts and of --cache)", false);
         json_flag(subs_["status"]);
         subs_["status"]->add_flag("--metrics", out_.metrics, "all counters too (with --json)");
         config_flag(subs_["status"]);
@@ -136,11 +137,13 @@ class Parser {
       case Command::kLoad:
       case Command::kFree: {
         auto* sub = subs_[name_of(command)];
-        positional(sub, "PATH", "paths in a mount", 1, -1);
+        paths(sub, "files and folders in a mount", true);
         json_flag(sub);
         break;
       }
-      case Command::kDebug: positional(subs_["debug"], "PATH CHANNEL on|off", "a path in a mount; fuse or s3", 3, 3); break;
+      case Command::kDebug:
+        words(subs_["debug"], {{"PATH", "a path in a mount"}, {"CHANNEL", "fuse or s3"}, {"STATE", "on or off"}});
+        break;
       case Command::kConfig:
         subs_["config"]->add_flag("--print", print_, "print them (the default)");
         config_flag(subs_["config"]);
@@ -157,10 +160,17 @@ class Parser {
     return {};
   }
 
-  void positional(CLI::App* sub, const char* name, const char* about, int least, int most) {
-    auto* option = sub->add_option("paths", out_.positional, about)->type_name(name)->option_text(name);
-    if (least > 0) option->required();
-    option->expected(least == 0 ? 0 : least, most < 0 ? CLI::detail::expected_max_vector_size : most);
+  /// One word each, all required.
+  void words(CLI::App* sub, std::initializer_list<std::pair<const char*, const char*>> names) {
+    for (const auto& [name, about] : names) sub->add_option(name, words_.emplace_back(), about)->required()->option_text(" ");
+  }
+  void paths(CLI::App* sub, const char* about, bool required) {
+    auto* option = sub->add_option("PATH", out_.positional, about)->option_text(" ");
+    if (required) {
+      option->required();
+    } else {
+      option->expected(0, 1);
+    }
   }
   void json_flag(CLI::App* sub) { sub->add_flag("--json", out_.json, "answer as JSON"); }
   void config_flag(CLI::App* sub) {
@@ -225,6 +235,8 @@ class Parser {
     const auto name = used();
     for (const auto& [command_name, command] : kCommands)
       if (command_name == name) out_.command = command;
+    for (const auto& word : words_)
+      if (!word.empty()) out_.positional.push_back(word);
     const bool takes_config = out_.command == Command::kMount || out_.command == Command::kDaemon ||
                               out_.command == Command::kConfig || out_.command == Command::kStatus;
     if (takes_config) TRY(load_config(config_, out_.settings));
@@ -241,6 +253,13 @@ class Parser {
         if (!kept) return kept;
       }
     }
+    if (out_.command == Command::kMount) {
+      // Checked here, so that what is only mistyped ends as usage and touches nothing.
+      auto store = parse_store_url(out_.positional.at(0), false);
+      if (!store) return fail(store.error());
+      auto options = fuse::parse_mount_options(out_.settings.text("o"));
+      if (!options) return fail(options.error());
+    }
     return {};
   }
 
@@ -253,6 +272,7 @@ class Parser {
   Invocation out_;
   std::string config_;
   bool print_ = true;
+  std::deque<std::string> words_;  // stay where they are: CLI11 keeps pointers
   CLI::App app_;
   std::map<std::string, CLI::App*> subs_;
   std::map<std::pair<CLI::App*, const OptionSpec*>, Given> given_;
@@ -309,7 +329,12 @@ Result<Invocation> parse_command_line(const std::string& program, std::span<cons
     return Parser().parse(words);
   }
   // A single word is a mistyped command rather than a bucket.
-  if (args.size() == 1 && !args[0].starts_with('-')) return Parser().parse(args);
+  if (args.size() == 1 && !args[0].starts_with('-')) {
+    std::vector<std::string_view> known;
+    for (const auto& [command, value] : kCommands) known.push_back(command);
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("unknown command '{}'{}; `thermo --help` lists them", args[0], did_you_mean(args[0], known)));
+  }
   return parse_bare(args);
 }
 

@@ -34,7 +34,10 @@ Result<std::unique_ptr<Daemon>> Daemon::open(Options options) {
 
 Result<void> Daemon::open_parts() {
   const std::string& folder = options_.cache_folder;
-  const auto inside = [&](const Error& error) { return error.within(fmt::format("cache folder '{}'", folder)); };
+  const auto inside = [&](const Error& error) {
+    const bool named = error.message().find(folder) != std::string_view::npos;
+    return named ? error : error.within(fmt::format("cache folder '{}'", folder));
+  };
   auto disk = io::open_disk(folder);
   if (!disk) return fail(inside(disk.error()));
   auto space = (*disk)->space();

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -192,6 +193,7 @@ std::vector<std::string> daemon_arguments(const StartOptions& options) {
     if (::getppid() != parent) ::_exit(1);
   } else {
     ::setsid();
+    ::umask(0027);  // names of files are in the log
     if (::chdir("/") != 0) ::_exit(1);
   }
   const int null = ::open("/dev/null", O_RDWR);

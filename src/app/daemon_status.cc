@@ -57,6 +57,7 @@ json traffic_json(const metrics::Registry& registry) {
       if (tier == "cold" || tier == "store" || tier == "fill") from_store += value;
     } else if (family == "thermocline_store_requests_total") {
       const auto verb = label_of(series, "verb");
+      if (value == 0) continue;
       requests[verb] = requests.value(verb, std::int64_t{0}) + value;
     } else if (family == "thermocline_store_bytes_total" && label_of(series, "direction") != "out" &&
                label_of(series, "direction") != "put") {

@@ -211,6 +211,20 @@ class Rewriter {
   std::optional<Nanos> ttl_;
 };
 
+/// mount.fuse adds "dev,suid" for root without being asked; a mount here has neither, so that there is nothing to refuse.
+std::string without_dev_suid(std::string_view list) {
+  std::string out;
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    const auto word = list.substr(0, comma);
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    if (word == "dev" || word == "suid") continue;
+    if (!out.empty()) out += ',';
+    out += word;
+  }
+  return out;
+}
+
 /// Takes the flags out of every -o list, so that the rewriter sees one kind of flag only.
 std::vector<std::string> lift_all(std::span<const std::string> args) {
   std::vector<std::string> words;
@@ -228,7 +242,7 @@ std::vector<std::string> lift_all(std::span<const std::string> args) {
       words.push_back(args[i]);
       continue;
     }
-    auto lifted = lift_options(list);
+    auto lifted = lift_options(without_dev_suid(list));
     words.insert(words.end(), lifted.flags.begin(), lifted.flags.end());
     if (!lifted.words.empty()) {
       words.push_back("-o");

@@ -34,6 +34,17 @@ bool inside(std::string_view path, std::string_view root) {
   return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
 }
 
+/// The innermost mount of ours that holds `path`.
+std::string mount_of(const std::string& path, std::string otherwise) {
+  std::size_t longest = 0;
+  for (const auto& mount : fuse::list_thermo_mounts()) {
+    if (!inside(path, mount.path) || mount.path.size() < longest) continue;
+    longest = mount.path.size();
+    otherwise = mount.path;
+  }
+  return otherwise;
+}
+
 Error dead_mount(const std::string& root) {
   return Error(
       ErrorCode::kStale,
@@ -103,14 +114,12 @@ Result<AdminRef> parse_admin_ref(std::string_view text) {
 Result<Located> locate(const std::string& path) {
   std::array<char, PATH_MAX> buffer{};
   if (::realpath(path.c_str(), buffer.data()) == nullptr) {
-    if (errno == ENOTCONN) return fail(dead_mount(path));
+    if (errno == ENOTCONN) return fail(dead_mount(mount_of(std::filesystem::absolute(path).lexically_normal().string(), path)));
     return fail(errno_error(errno, fmt::format("'{}'", path)));
   }
   const std::string real = buffer.data();
   Located located;
-  for (const auto& mount : fuse::list_thermo_mounts()) {
-    if (inside(real, mount.path) && mount.path.size() >= located.root.size()) located.root = mount.path;
-  }
+  located.root = mount_of(real, "");
   if (located.root.empty()) {
     return fail(ErrorCode::kNotFound,
                 fmt::format("'{}' is not inside a Thermocline mount; `thermo status` lists the mounts", path));

@@ -94,34 +94,24 @@ Error explain_store_error(const MountSpec& spec, std::string_view credentials, c
   const std::string url = spec.store.text();
   const std::string where = endpoint_of(spec);
   const auto say = [&](std::string sentence) { return Error(error.code(), std::move(sentence)).with_http(error.http_status()); };
+  // The store's own words name the mend; what is added here is whose keys, which bucket and which endpoint.
   switch (error.code()) {
     case ErrorCode::kNoSuchBucket:
     case ErrorCode::kNotFound:
-      return say(fmt::format("there is no bucket '{}' at {}: check the bucket's name and --endpoint ({})", spec.store.bucket,
-                             where, error.message()));
+      return say(fmt::format("there is no bucket '{}' at {}: {}", spec.store.bucket, where, error.message()));
     case ErrorCode::kAccessDenied:
-      return say(
-          fmt::format("{} refuses access to {} with the keys of {}: {}; check the keys, --profile, or use --no-sign-request for "
-                      "a public bucket",
-                      where, url, credentials, error.message()));
+      return say(fmt::format("{} refuses access to {} with the keys of {}: {}", where, url, credentials, error.message()));
     case ErrorCode::kClockSkew:
-      return say(fmt::format(
-          "the clock of this machine and that of {} differ by more than 15 minutes, so that signatures are refused ({}); set it, "
-          "for example with `timedatectl set-ntp true`",
-          where, error.message()));
-    case ErrorCode::kExpiredCredentials:
-      return say(fmt::format("the keys of {} have expired: {}; renew them", credentials, error.message()));
-    case ErrorCode::kWrongRegion:
       return say(
-          fmt::format("the bucket '{}' is in another region: {}; give it as --region", spec.store.bucket, error.message()));
-    case ErrorCode::kTls:
-      return say(
-          fmt::format("the certificate of {} is not accepted: {}; use the name that the certificate has, or give its authority "
-                      "as --ca-bundle FILE",
+          fmt::format("the clocks of this machine and of {} differ by more than 15 minutes: {}; set this one, for example with "
+                      "`timedatectl set-ntp true`",
                       where, error.message()));
+    case ErrorCode::kExpiredCredentials: return say(fmt::format("the keys of {} have expired: {}", credentials, error.message()));
+    case ErrorCode::kWrongRegion:
+      return say(fmt::format("the bucket '{}' is in another region: {}", spec.store.bucket, error.message()));
+    case ErrorCode::kTls: return say(fmt::format("no safe connection to {}: {}", where, error.message()));
     case ErrorCode::kUnavailable:
-    case ErrorCode::kTimeout:
-      return say(fmt::format("{} cannot be reached: {}; is it running, and is --endpoint right?", where, error.message()));
+    case ErrorCode::kTimeout: return say(fmt::format("{} does not answer: {}", where, error.message()));
     case ErrorCode::kThrottled:
       return say(fmt::format("{} asks for fewer requests right now: {}; try again later", where, error.message()));
     default: return say(fmt::format("cannot read {}: {}", url, error.message()));

@@ -19,9 +19,16 @@ void ChangeSet::notice(std::string_view path) {
 }
 
 void ChangeSet::notice_new(std::string_view path) {
-  // Somebody may hold a negative answer for it only if it was looked up before.
+  // Somebody may hold a negative answer only if the name was looked up and could be answered: by itself or from a listing above.
   const auto known = knowledge_.memory().find(path);
-  if (known && !known->file && !known->folder) notice(path);
+  if (path.empty() || !known || known->file || known->folder) return;
+  bool answered = known->absent_at != 0;
+  for (auto prefix = parent_prefix(path); !answered; prefix = parent_prefix(prefix)) {
+    const auto folder = knowledge_.memory().find(folder_path(prefix));
+    answered = folder && (folder->sealed_at != 0 || folder->listed_at != 0);
+    if (prefix.empty()) break;
+  }
+  if (answered) notice(path);
 }
 
 Result<void> ChangeSet::add_file(const store::ObjectInfo& info, WallNanos started) {
@@ -123,7 +130,7 @@ Result<void> ChangeSet::remove_subtree(const std::string& prefix, WallNanos star
   TRY(knowledge_.kv().scan(files, [&](std::string_view key, std::string_view value, io::KvStore::Cursor&) {
     if (!key.starts_with(files)) return false;
     const auto record = decode_file(value);
-    if (record && record->checked_at > started) return true;
+    if (record && newer(record->checked_at, started)) return true;
     outcome = remove_file(key.substr(kStoreHeader), record ? *record : FileRecord{});
     return outcome.has_value();
   }));
@@ -132,7 +139,7 @@ Result<void> ChangeSet::remove_subtree(const std::string& prefix, WallNanos star
   TRY(knowledge_.kv().scan(folders, [&](std::string_view key, std::string_view value, io::KvStore::Cursor&) {
     if (!key.starts_with(folders)) return false;
     const auto record = decode_folder(value);
-    if (record && newer_than(*record, started)) return true;
+    if (record && newer(*record, started)) return true;
     remove_folder(std::string(key.substr(kStoreHeader)), record ? *record : FolderRecord{});
     return true;
   }));

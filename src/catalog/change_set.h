@@ -29,6 +29,18 @@ class ChangeSet {
   /// The folder and all below it, except what is newer than `started`.
   [[nodiscard]] Result<void> remove_subtree(const std::string& prefix, WallNanos started);
 
+  /// A stamp of a later request; one in the future is of a clock that was set back and counts for nothing.
+  [[nodiscard]] bool newer(WallNanos stamp, WallNanos started) const {
+    return stamp > started && stamp <= Stamps::latest(shared_.clock.wall());
+  }
+  [[nodiscard]] bool newer(const FolderRecord& record, WallNanos started) const {
+    return newer(record.seen_at, started) || newer(record.listed_at, started) || newer(record.sealed_at, started);
+  }
+  /// Moves a stamp on to `at`, unless it is newer.
+  void advance(WallNanos& stamp, WallNanos at) const {
+    if (!newer(stamp, at)) stamp = at;
+  }
+
   /// After the commit `path` is known to be neither file nor folder.
   void absent(const std::string& path, WallNanos at) { absent_.emplace_back(path, at); }
   [[nodiscard]] Result<void> commit();
@@ -40,6 +52,7 @@ class ChangeSet {
   void touch(std::string_view path) { dirty_.emplace_back(path); }
   void notice(std::string_view path);
   void notice_new(std::string_view path);
+
   void number_owner(Number number, bool is_folder, std::string_view key);
 
   Knowledge& knowledge_;
@@ -52,9 +65,5 @@ class ChangeSet {
   std::int64_t files_added_ = 0;
   std::int64_t folders_added_ = 0;
 };
-
-[[nodiscard]] inline bool newer_than(const FolderRecord& record, WallNanos started) {
-  return std::max({record.seen_at, record.listed_at, record.sealed_at}) > started;
-}
 
 }  // namespace thermo::catalog

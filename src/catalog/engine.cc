@@ -55,7 +55,7 @@ void ListenerSlot::call(const std::vector<Notice>& notices, const std::string& r
 }
 
 Engine::Engine(EngineShared& shared, StoreNumber number, const std::string& store_id)
-    : shared_(shared), knowledge_(shared.kv, number, store_id, kNamesInMemory), applier_(knowledge_, shared.writer) {}
+    : shared_(shared), knowledge_(shared.kv, number, store_id, kNamesInMemory, shared.clock), applier_(knowledge_, shared.writer) {}
 
 Result<void> Engine::open() {
   const std::string header = floor_key(knowledge_.store(), {});

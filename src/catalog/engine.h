@@ -61,6 +61,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Each joins a flight that began at `need` or later, or starts one. None waits.
   [[nodiscard]] FlightPtr ask_name(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& path,
                                    NameProbe::Prior prior, WallNanos need);
+  /// The same for an object that may stand beside a folder of its name: a name is decided as soon as the folder is seen.
+  [[nodiscard]] FlightPtr ask_object(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& path,
+                                     WallNanos need);
   /// `page_limit`: give up (without an error, and remember that it is big) when the folder takes more pages.
   [[nodiscard]] FlightPtr list_folder(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
                                       std::uint32_t page_limit, WallNanos need);

@@ -11,8 +11,9 @@
 
 namespace thermo::catalog {
 
-/// What a flight is about: 'N' a name, 'L' the children of a folder, 'U' a subtree's first page, 'W' the next page of a walk.
-enum class FlightKind : char { kName = 'N', kFolder = 'L', kSubtree = 'U', kWalk = 'W' };
+/// What a flight is about: 'N' a name, 'L' the children of a folder, 'U' a subtree's first page, 'W' the next page of a walk,
+/// 'O' the object that a folder of the same name hides.
+enum class FlightKind : char { kName = 'N', kFolder = 'L', kSubtree = 'U', kWalk = 'W', kObject = 'O' };
 
 struct Flight {
   Flight(FlightKind kind_in, std::string subject_in, WallNanos started_in)

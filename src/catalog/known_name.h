@@ -26,9 +26,6 @@ struct KnownName {
   WallNanos sealed_at = 0;
   std::uint32_t pages = 0;
   WallNanos absent_at = 0;  ///< when the store was asked for this very name and had neither; memory only
-
-  /// Newest time at which this very name was looked at.
-  [[nodiscard]] WallNanos checked() const { return std::max({file_checked, folder_seen, absent_at}); }
 };
 using KnownNamePtr = std::shared_ptr<const KnownName>;
 

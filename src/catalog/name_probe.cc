@@ -37,6 +37,8 @@ std::vector<Ask> NameProbe::on_answer(Ask ask, const Result<store::ListPage>& an
   --outstanding_;
   if (!answer) {
     if (!error_) error_ = answer.error();
+  } else if (answer->truncated && answer->objects.empty()) {
+    if (!error_) error_ = Error(ErrorCode::kCorrupt, "the store sent an empty page that claims to go on");
   } else if (ask == Ask::kObject) {
     const auto& objects = answer->objects;
     file_.emplace();

@@ -7,12 +7,19 @@ namespace thermo::catalog {
 namespace {
 
 // More questions than this in one call mean that what is learnt is expired as fast as it comes.
-constexpr int kMostRounds = 32;
+constexpr int kMostRounds = 16;
 constexpr std::string_view kObjectMark = ".object:";
 
 bool own_fault(const Error& error) {
   // Of whoever started the flight: his deadline, not mine.
   return error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kCancelled;
+}
+
+/// True the first time.
+bool join_once(const FlightPtr& flight, std::vector<FlightPtr>& joined) {
+  if (!flight || std::find(joined.begin(), joined.end(), flight) != joined.end()) return false;
+  joined.push_back(flight);
+  return true;
 }
 
 Error keeps_expiring(std::string_view what) {
@@ -37,10 +44,6 @@ WallNanos MountView::need() const {
   return std::max<WallNanos>(1, now - std::min<WallNanos>(now, freshness_.ttl.count()) + 1);
 }
 
-bool MountView::fresh(WallNanos since, WallNanos need) const {
-  return since >= need && (immutable() || since <= Stamps::latest(engine_->shared().clock.wall()));
-}
-
 Nanos MountView::remaining(WallNanos since) const {
   if (immutable()) return Nanos::max();
   const Nanos age(std::max<WallNanos>(0, engine_->shared().clock.wall() - since));
@@ -53,9 +56,8 @@ Result<Found> MountView::lookup(const RequestContext& ctx, const std::string& pr
   }
   if (!valid_name(name)) return Found{std::nullopt, Nanos::zero()};
   if (name.starts_with(kObjectMark) && valid_name(name.substr(kObjectMark.size()))) {
-    TRY_ASSIGN(const auto beside, resolve(ctx, prefix, name.substr(kObjectMark.size())));
-    // A name flight may end with the folder alone; whether an object hides behind it is asked only here.
-    if (beside.name->folder && beside.name->file) return Found{Entry(*beside.name->file), remaining(beside.since)};
+    TRY_ASSIGN(const auto hidden, hidden_object(ctx, prefix, name.substr(kObjectMark.size())));
+    if (hidden) return Found{Entry(*hidden->name->file), remaining(hidden->since)};
   }
   TRY_ASSIGN(const auto known, resolve(ctx, prefix, name));
   Found found{std::nullopt, remaining(known.since)};
@@ -64,17 +66,42 @@ Result<Found> MountView::lookup(const RequestContext& ctx, const std::string& pr
   return found;
 }
 
+Result<std::optional<MountView::Known>> MountView::hidden_object(const RequestContext& ctx, const std::string& prefix,
+                                                                 std::string_view name) {
+  auto& knowledge = engine_->knowledge();
+  const WallNanos needed = need();
+  TRY_ASSIGN(auto known, resolve(ctx, prefix, name));
+  if (!known.name->folder) return std::optional<Known>();
+  // A listing of the folder above has told of the object; a question about the name may have ended with the folder alone.
+  const std::string path = prefix + std::string(name);
+  TRY_ASSIGN(const auto listed, knowledge.listing_since(prefix, root_, ctx.may_wait));
+  const WallNanos told = std::max(listed, known.name->file_checked);
+  if (told < needed || told <= knowledge.floors().for_name(path)) {
+    if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
+    const auto flight = engine_->ask_object(ctx, store_, path, needed);
+    TRY_ASSIGN(const auto state, engine_->flights().wait(ctx, engine_->shared().clock, flight, 0));
+    if (state.error) return fail(*state.error);
+    TRY_ASSIGN(known.name, knowledge.name(path, true));
+    known.since = flight->started;
+  }
+  if (!known.name->folder || !known.name->file) return std::optional<Known>();
+  return std::optional<Known>(std::move(known));
+}
+
 Result<MountView::Known> MountView::resolve(const RequestContext& ctx, const std::string& prefix, std::string_view name) {
   auto& knowledge = engine_->knowledge();
   const std::string path = prefix + std::string(name);
+  const WallNanos begun = engine_->shared().stamps.next();
   const WallNanos needed = need();
+  WallNanos answered = 0;
   std::vector<FlightPtr> joined;
   for (int round = 0; round < kMostRounds; ++round) {
     TRY_ASSIGN(const auto known, knowledge.name(path, ctx.may_wait));
     TRY_ASSIGN(const auto since, knowledge.name_since(path, *known, root_, ctx.may_wait));
-    if (fresh(since, needed)) {
+    // What the store said after this call began is an answer, even if it was declared expired meanwhile.
+    if (since >= needed || answered >= begun) {
       (round == 0 ? engine_->shared().lookups_known : engine_->shared().lookups_asked).add();
-      return Known{known, since};
+      return Known{known, std::max(since, answered)};
     }
     if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
     TRY(ctx.check(engine_->shared().clock));
@@ -83,33 +110,35 @@ Result<MountView::Known> MountView::resolve(const RequestContext& ctx, const std
     const bool decisive = flight->kind == FlightKind::kName || flight->kind == FlightKind::kFolder;
     TRY_ASSIGN(const auto state, engine_->flights().wait(ctx, engine_->shared().clock, flight, 0));
     if (decisive && state.error && !own_fault(*state.error)) return fail(*state.error);
+    // A folder without keys has no names either; nothing of it is written down.
+    const bool told = flight->kind == FlightKind::kName || (flight->kind == FlightKind::kFolder && state.nothing_there);
+    if (told && state.done && !state.error) answered = flight->started;
   }
   return fail(keeps_expiring(path));
+}
+
+FlightPtr MountView::subtree_under_way(std::string_view prefix, WallNanos need, std::vector<FlightPtr>& joined) {
+  for (std::string_view at = prefix;; at = parent_prefix(at)) {
+    if (auto flight = engine_->flights().find(FlightKind::kSubtree, at, need); join_once(flight, joined)) return flight;
+    if (at.size() <= root_.size()) return nullptr;
+  }
 }
 
 Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std::string& prefix, std::string_view name,
                                            const KnownName& known, WallNanos need, std::vector<FlightPtr>& joined) {
   auto& flights = engine_->flights();
-  const auto join_once = [&](const FlightPtr& flight) {
-    if (!flight || std::find(joined.begin(), joined.end(), flight) != joined.end()) return false;
-    joined.push_back(flight);
-    return true;
-  };
-  // The folder is being listed: its first page, or all of it, may tell.
-  if (const auto flight = flights.find(FlightKind::kFolder, prefix, need); join_once(flight)) return flight;
-  // So may the page of a subtree above.
-  for (std::string_view at = prefix;; at = parent_prefix(at)) {
-    if (const auto flight = flights.find(FlightKind::kSubtree, at, need); join_once(flight)) return flight;
-    if (at.size() <= root_.size()) break;
-  }
+  // The folder is being listed: its first page, or all of it, may tell. So may the page of a subtree above.
+  if (auto flight = flights.find(FlightKind::kFolder, prefix, need); join_once(flight, joined)) return flight;
+  if (auto flight = subtree_under_way(prefix, need, joined)) return flight;
   const std::string path = prefix + std::string(name);
   if (auto flight = flights.find(FlightKind::kName, path, need)) return flight;
 
   TRY_ASSIGN(const auto folder, engine_->knowledge().name(folder_path(prefix), true));
   const bool listable = strict() ? folder->pages == 1 : engine_->better_listed(prefix, name, *folder, need);
-  if (listable && engine_->knowledge().floors().for_name(path) == 0) {
+  const bool tried = std::any_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kFolder; });
+  if (listable && !tried && engine_->knowledge().floors().for_name(path) == 0) {
     auto flight = engine_->list_folder(ctx, store_, prefix, Engine::kBigPages, need);
-    if (join_once(flight)) return flight;
+    if (join_once(flight, joined)) return flight;
   }
   NameProbe::Prior prior;
   prior.file = known.file.has_value() && !known.folder;
@@ -123,10 +152,13 @@ Result<void> MountView::list(const RequestContext& ctx, const std::string& prefi
   auto& knowledge = engine_->knowledge();
   const WallNanos needed = need();
   const auto missing = [&] { return fail(ErrorCode::kNotFound, "the folder '" + prefix + "' does not exist (any more)"); };
-  bool walked = false;
+  const WallNanos begun = engine_->shared().stamps.next();
+  WallNanos answered = 0;
+  std::vector<FlightPtr> joined;
   for (int round = 0; round < kMostRounds; ++round) {
-    TRY_ASSIGN(const auto since, knowledge.listing_since(prefix, root_, ctx.may_wait));
-    if (fresh(since, needed)) {
+    TRY_ASSIGN(const auto known_since, knowledge.listing_since(prefix, root_, ctx.may_wait));
+    const WallNanos since = std::max(known_since, answered);
+    if (known_since >= needed || answered >= begun) {
       TRY_ASSIGN(const auto known, knowledge.name(folder_path(prefix), ctx.may_wait));
       if (!known->folder && prefix != root_) return missing();
       if (!strict() && after.empty() && engine_->walk_position(prefix, needed, false).relation == Relation::kLastPage) {
@@ -138,17 +170,19 @@ Result<void> MountView::list(const RequestContext& ctx, const std::string& prefi
     }
     if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
     TRY(ctx.check(engine_->shared().clock));
-    TRY_ASSIGN(const auto flight, next_for_listing(ctx, prefix, needed, walked));
+    TRY_ASSIGN(const auto flight, next_for_listing(ctx, prefix, needed, joined));
     Flights::State state;
     do {
       // Progress of a listing wakes too: a page of the subtree may have answered first.
       TRY_ASSIGN(state, engine_->flights().wait(ctx, engine_->shared().clock, flight, state.stage));
       if (state.done) break;
       TRY_ASSIGN(const auto now_since, knowledge.listing_since(prefix, root_, true));
-      if (fresh(now_since, needed)) break;
+      if (now_since >= needed) break;
     } while (true);
     if (flight->kind != FlightKind::kFolder) continue;
     if (state.done && state.error && !own_fault(*state.error)) return fail(*state.error);
+    // The first may have been joined and cut short for being big; the second is whole.
+    if (state.done && !state.error && round > 0) answered = flight->started;
     if (state.done && state.nothing_there) {
       if (prefix != root_) return missing();
       if (valid != nullptr) *valid = remaining(flight->started);
@@ -158,25 +192,26 @@ Result<void> MountView::list(const RequestContext& ctx, const std::string& prefi
   return fail(keeps_expiring(prefix));
 }
 
-Result<FlightPtr> MountView::next_for_listing(const RequestContext& ctx, const std::string& prefix, WallNanos need, bool& walked) {
+Result<FlightPtr> MountView::next_for_listing(const RequestContext& ctx, const std::string& prefix, WallNanos need,
+                                              std::vector<FlightPtr>& joined) {
   constexpr std::uint32_t kAllPages = UINT32_MAX;
   if (strict()) return engine_->list_folder(ctx, store_, prefix, kAllPages, need);
-  const auto position = engine_->walk_position(prefix, need, true);
-  if (position.relation == Relation::kFrontier && !std::exchange(walked, true)) {
-    if (auto flight = engine_->walk_on(ctx, store_, prefix, need)) return flight;
-  }
-  if (const auto flight = engine_->flights().find(FlightKind::kSubtree, prefix, need); flight && !std::exchange(walked, true)) {
-    return flight;  // a lookup has just asked for all of it
+  // A lookup, or the listing of a folder above, has just asked for all of it.
+  if (auto flight = subtree_under_way(prefix, need, joined)) return flight;
+  const bool first = std::none_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kWalk; });
+  const auto position = engine_->walk_position(prefix, need, first);
+  if (position.relation == Relation::kFrontier && first) {
+    if (auto flight = engine_->walk_on(ctx, store_, prefix, need); join_once(flight, joined)) return flight;
   }
   TRY_ASSIGN(const auto known, engine_->knowledge().name(folder_path(prefix), true));
-  const bool known_flat = std::max(known->listed_at, known->sealed_at) != 0;
-  bool subtree = position.relation != Relation::kFrontier && position.subtree_worth && !walked;
-  if (subtree && known_flat) {
+  bool subtree = position.relation != Relation::kFrontier && position.subtree_worth;
+  // One that is too big for a page was just tried; a flat one is known by its own listing.
+  if (std::any_of(joined.begin(), joined.end(), [&](const auto& flight) { return flight->subject == prefix; })) subtree = false;
+  if (subtree && (known->listed_at != 0 || known->sealed_at != 0)) {
     TRY_ASSIGN(subtree, has_subfolders(prefix));
   }
-  walked = true;
   auto flight = engine_->list_folder(ctx, store_, prefix, kAllPages, need);
-  if (subtree) engine_->read_subtree(ctx, store_, prefix, need);
+  if (subtree) joined.push_back(engine_->read_subtree(ctx, store_, prefix, need));
   return flight;
 }
 

@@ -32,15 +32,19 @@ class MountView final : public View {
     WallNanos since = 0;
   };
   [[nodiscard]] Result<Known> resolve(const RequestContext& ctx, const std::string& prefix, std::string_view name);
+  /// The object that the folder `prefix` + `name` hides, if there is one.
+  [[nodiscard]] Result<std::optional<Known>> hidden_object(const RequestContext& ctx, const std::string& prefix, std::string_view name);
   [[nodiscard]] Result<FlightPtr> next_for_name(const RequestContext& ctx, const std::string& prefix, std::string_view name,
                                                 const KnownName& known, WallNanos need, std::vector<FlightPtr>& joined);
-  [[nodiscard]] Result<FlightPtr> next_for_listing(const RequestContext& ctx, const std::string& prefix, WallNanos need, bool& walked);
+  [[nodiscard]] Result<FlightPtr> next_for_listing(const RequestContext& ctx, const std::string& prefix, WallNanos need,
+                                                   std::vector<FlightPtr>& joined);
+  /// The page of a subtree that holds `prefix`, if one is on its way and was not waited for yet.
+  [[nodiscard]] FlightPtr subtree_under_way(std::string_view prefix, WallNanos need, std::vector<FlightPtr>& joined);
 
   [[nodiscard]] bool strict() const { return freshness_.ttl == Nanos::zero(); }
   [[nodiscard]] bool immutable() const { return freshness_.ttl == Nanos::max(); }
   /// Answers from before this do not count for a request that begins now.
   [[nodiscard]] WallNanos need() const;
-  [[nodiscard]] bool fresh(WallNanos since, WallNanos need) const;
   [[nodiscard]] Nanos remaining(WallNanos since) const;
   [[nodiscard]] Result<bool> has_subfolders(const std::string& prefix);
 

@@ -16,8 +16,10 @@ namespace {
 constexpr std::size_t kFirstBuffer = 16 * 1024;
 /// An unread request body up to this size is read away so that the connection can be used again; a larger one closes it.
 constexpr std::uint64_t kDrainLimit = 256 * 1024;
-/// How long a closing connection waits for the peer to take the answer before the socket goes.
+/// How long a closing connection waits for a silent peer, and for one that still sends a body that nobody wants: closing earlier would
+/// reset the connection, and the peer would see that in place of the answer.
 constexpr int kLingerMs = 500;
+constexpr Nanos kLingerTotal = std::chrono::seconds(5);
 constexpr std::size_t kMaxChunkLine = 4096;
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
@@ -143,9 +145,9 @@ bool ServerConnection::finish() {
 
 void ServerConnection::linger() {
   socket_.finish_writing();
-  // Closing with unread bytes in the receive queue would reset the connection and could destroy the answer on its way.
+  const MonoTime until = Clock::system().now() + kLingerTotal;
   std::array<std::byte, 16 * 1024> sink;
-  for (int rounds = 0; rounds < 64; ++rounds) {
+  while (Clock::system().now() < until) {
     pollfd wait{fd_, POLLIN, 0};
     if (::poll(&wait, 1, kLingerMs) <= 0) return;
     if (::recv(fd_, sink.data(), sink.size(), MSG_DONTWAIT) <= 0) return;
@@ -254,7 +256,7 @@ Result<void> ServerConnection::send_head(int status, const std::vector<Header>& 
   bodyless_ = head_.request.method == "HEAD" || status < 200 || status == 204 || status == 304;
   // The client may wait for 100 for ever, or send a body that is not read: the next request could not be told from it.
   if (expects_continue_ && !body_done()) close_ = true;
-  if (stopping_.load()) close_ = true;
+  if (body_left_ > kDrainLimit || stopping_.load()) close_ = true;
   pending_head_ = fmt::format("HTTP/1.1 {} {}\r\n", status, reason_phrase(status));
   for (const auto& [name, value] : headers) {
     append_clean(pending_head_, name);

@@ -119,10 +119,16 @@ class TlsSocket final : public ServerSocket {
   }
 
   Result<void> write(std::span<iovec> parts, bool /*more*/) override {
-    for (const iovec& part : parts) {
-      TRY(write_all({static_cast<const std::byte*>(part.iov_base), part.iov_len}));
+    std::size_t all = 0;
+    for (const iovec& part : parts) all += part.iov_len;
+    if (all > kOneRecord) {
+      for (const iovec& part : parts) TRY(write_all(bytes_of(part)));
+      return {};
     }
-    return {};
+    // A head with a small body is one record and one packet, not two.
+    std::vector<std::byte> joined;
+    for (const iovec& part : parts) joined.insert(joined.end(), bytes_of(part).begin(), bytes_of(part).end());
+    return write_all(joined);
   }
 
   Result<void> send_file(int fd, std::uint64_t offset, std::uint64_t length) override {
@@ -146,6 +152,9 @@ class TlsSocket final : public ServerSocket {
   }
 
  private:
+  static constexpr std::size_t kOneRecord = 16 * 1024;
+  static std::span<const std::byte> bytes_of(const iovec& part) { return {static_cast<const std::byte*>(part.iov_base), part.iov_len}; }
+
   Result<void> write_all(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const int n = SSL_write(ssl_, bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 1U << 20)));

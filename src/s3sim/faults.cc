@@ -28,6 +28,8 @@ constexpr std::array<KindInfo, kFaultKinds> kKinds{{
     {"error500", Param::kNone, kAllOps, Nanos(0)},
     {"error403", Param::kNone, kAllOps, Nanos(0)},
     {"expired", Param::kNone, kAllOps, Nanos(0)},
+    {"conflict409", Param::kNone, kWrites, Nanos(0)},
+    {"error200", Param::kNone, bit(Op::kCopy) | bit(Op::kPartCopy) | bit(Op::kComplete), Nanos(0)},
     {"drop", Param::kNone, kAllOps, Nanos(0)},
     {"slowfirst", Param::kTime, kAllOps, seconds(5)},
     {"redirect301", Param::kText, kAllOps, Nanos(0)},

@@ -12,6 +12,8 @@
 //   error500       -              ALL             500 InternalError
 //   error403       -              ALL             403 AccessDenied
 //   expired        -              ALL             400 ExpiredToken
+//   conflict409    -              writes          409 ConditionalRequestConflict
+//   error200       -              COPY+PART_COPY+COMPLETE  200 whose body is an <Error>
 //   drop           -              ALL             the connection closes without an answer
 //   slowfirst      delay (5s)     ALL             the first byte comes that much later
 //   redirect301    region[/host]  ALL             301 PermanentRedirect with x-amz-bucket-region (us-west-2)
@@ -50,7 +52,7 @@ namespace thermo::s3sim {
 
 enum class FaultKind {
   // Decided before the request is served.
-  kSlowDown, kError500, kError403, kExpired, kDrop, kSlowFirst, kRedirect301, kRedirect307, kRegion400, kStaleList,
+  kSlowDown, kError500, kError403, kExpired, kConflict409, kError200, kDrop, kSlowFirst, kRedirect301, kRedirect307, kRegion400, kStaleList,
   // Decided when the answer is known.
   kReset, kCut, kStall, kFlip, kEtag, kChecksum, kPutAfter, kPutLost, kTruncatedList,
 };

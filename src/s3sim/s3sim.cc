@@ -53,6 +53,7 @@ Result<std::unique_ptr<Server>> start(const Options& options) {
   http.address = options.address;
   http.port = options.port;
   http.max_connections = options.max_connections;
+  http.idle_timeout = options.idle_timeout;
   http.tls_certificate = options.tls_certificate;
   http.tls_key = options.tls_key;
   TRY_ASSIGN(auto server, net::start_http_server(http, [sim = simulator.get()](net::Exchange& exchange) { sim->handle(exchange); }));

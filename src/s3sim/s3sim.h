@@ -31,6 +31,7 @@ struct Options {
   Nanos clock_offset{0};                 ///< the server's clock against ours, for RequestTimeTooSkewed
   std::string tls_certificate, tls_key;
   std::size_t max_connections = 512;
+  Nanos idle_timeout = std::chrono::seconds(65);  ///< keep-alive connections silent for longer are closed
 };
 
 /// What `thermo s3sim` says when it starts.

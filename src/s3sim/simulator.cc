@@ -64,7 +64,6 @@ void cut_element(std::string& text, std::string_view open, std::string_view clos
 
 }  // namespace
 
-/// A listing that lost its last entry and the word that more follows.
 std::string truncate_listing(std::string page) {
   if (page.find("<Contents>") != std::string::npos) {
     cut_element(page, "<Contents>", "</Contents>");
@@ -73,6 +72,12 @@ std::string truncate_listing(std::string page) {
   }
   cut_element(page, "<NextContinuationToken>", "</NextContinuationToken>");
   cut_element(page, "<NextMarker>", "</NextMarker>");
+  if (const std::size_t at = page.find("<KeyCount>"); at != std::string::npos) {
+    const std::size_t end = page.find('<', at + 10);
+    int count = 0;
+    std::from_chars(page.data() + at + 10, page.data() + end, count);
+    if (end != std::string::npos && count > 0) page.replace(at + 10, end - at - 10, std::to_string(count - 1));
+  }
   if (const std::size_t at = page.find("<IsTruncated>true<"); at != std::string::npos) page.replace(at, 18, "<IsTruncated>false<");
   return page;
 }
@@ -197,6 +202,9 @@ S3Error Simulator::fault_error(const Call& call, const Fault& fault) const {
       return error;
     }
     case FaultKind::kError403: return {403, "AccessDenied", "Access Denied"};
+    case FaultKind::kConflict409:
+      return {409, "ConditionalRequestConflict", "The conditional request cannot succeed due to a conflicting operation against this resource."};
+    case FaultKind::kError200: return {200, "InternalError", "We encountered an internal error. Please try again."};
     case FaultKind::kExpired: return {400, "ExpiredToken", "The provided token has expired."};
     case FaultKind::kRedirect301:
     case FaultKind::kRedirect307:

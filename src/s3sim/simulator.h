@@ -110,6 +110,8 @@ class Simulator {
   Uploads uploads_;
 };
 
+/// A listing that lost its last entry and the word that more follows.
+[[nodiscard]] std::string truncate_listing(std::string page);
 /// Conditional headers of a write.
 [[nodiscard]] S3Result<WriteCondition> write_condition(const net::ServerRequest& request);
 /// Headers that are kept with an object and sent back: x-amz-meta-*, cache-control and their kin.

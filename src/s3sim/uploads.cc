@@ -66,10 +66,10 @@ S3Result<Object> join_parts(const Upload& upload, const std::vector<WantedPart>&
   auto data = std::make_shared<std::string>();
   std::string digests;
   std::string part_checksums;
-  int last = 0;
+  const auto unordered = [](const WantedPart& a, const WantedPart& b) { return a.number >= b.number; };
+  if (std::adjacent_find(wanted.begin(), wanted.end(), unordered) != wanted.end())
+    return refuse(400, "InvalidPartOrder", "The list of parts was not in ascending order.");
   for (const auto& want : wanted) {
-    if (want.number <= last) return refuse(400, "InvalidPartOrder", "The list of parts was not in ascending order.");
-    last = want.number;
     const auto it = upload.parts.find(want.number);
     if (it == upload.parts.end() || !etag_matches(want.etag, hex(it->second.md5)))
       return refuse(400, "InvalidPart", fmt::format("Part {} was not uploaded, or its entity tag is another one.", want.number));

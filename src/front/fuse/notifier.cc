@@ -11,15 +11,13 @@
 namespace thermo::fuse {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(200);
 constexpr std::uint32_t kEpochSince = 44;
 
 }  // namespace
 
-Notifier::Notifier(int device, const Negotiated& agreed, metrics::Registry& metrics, std::function<void()> tick)
+Notifier::Notifier(int device, const Negotiated& agreed, metrics::Registry& metrics)
     : device_(device),
       agreed_(agreed),
-      tick_(std::move(tick)),
       sent_(metrics.counter("thermocline_fuse_invalidations_total", "Names that the kernel was told to look up again")),
       dropped_(metrics.counter("thermocline_fuse_invalidations_dropped_total",
                                "Invalidations dropped because the queue was full; such names stay until their validity runs out")) {}
@@ -59,15 +57,9 @@ void Notifier::run() {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  auto next_tick = Clock::system().now() + kTick;
   mutex_.lock();
   while (!stopping_) {
-    if (Clock::system().now() >= next_tick) {
-      mutex_.unlock();
-      tick_();
-      mutex_.lock();
-      next_tick = Clock::system().now() + kTick;
-    } else if (everything_) {
+    if (everything_) {
       everything_ = false;
       mutex_.unlock();
       send_epoch();
@@ -79,7 +71,7 @@ void Notifier::run() {
       send_entry(parent, name);
       mutex_.lock();
     } else {
-      (void)work_.wait_until(mutex_, next_tick);
+      work_.wait(mutex_);
     }
   }
   mutex_.unlock();

@@ -1,9 +1,8 @@
 #pragma once
-// The session's own thread beside the ones that serve: tells the kernel which names to forget (the write may wait for a folder's lock that
-// somebody holds who waits for us, so never on a serving thread), and calls a tick several times a second.
+// A thread that tells the kernel which names to look up again. One of its own: the write may wait for a folder's lock, held by somebody who
+// waits for us.
 
 #include <deque>
-#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,7 +22,7 @@ class Notifier {
   static constexpr std::size_t kMaxQueued = 65536;
 
   /// `device` must stay open until stop() returned.
-  Notifier(int device, const Negotiated& agreed, metrics::Registry& metrics, std::function<void()> tick);
+  Notifier(int device, const Negotiated& agreed, metrics::Registry& metrics);
   ~Notifier() { stop(); }
   void start();
   /// Returns at once.
@@ -38,7 +37,6 @@ class Notifier {
 
   const int device_;
   const Negotiated agreed_;
-  const std::function<void()> tick_;
   metrics::Counter& sent_;
   metrics::Counter& dropped_;
   Mutex mutex_{LockRank::kNotify, "fuse notifications"};

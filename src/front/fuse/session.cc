@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "front/fuse/notifier.h"
 #include "front/fuse/server.h"
+#include "front/fuse/ticker.h"
 
 namespace thermo::fuse {
 namespace {
@@ -23,6 +24,7 @@ constexpr std::size_t kFrameBytes = kMaxWrite + 4096;  // the largest request: a
 static_assert(kFrameBytes >= kMinReadBuffer && kFrameBytes >= sizeof(InHeader) + sizeof(WriteIn) + kMaxWrite);
 constexpr int kInitTimeoutMs = 10'000;
 constexpr auto kWakeEvery = std::chrono::milliseconds(5);
+constexpr auto kWatchEvery = std::chrono::milliseconds(200);
 
 /// Ends a blocking read of /dev/fuse when no unmount does: its handler does nothing, and without SA_RESTART the read answers EINTR.
 int wake_signal() { return SIGRTMIN + 4; }
@@ -86,7 +88,7 @@ struct FuseSession::Impl final : vfs::KernelCache {
         agreed(result),
         options(given),
         server(the_vfs, result, given),
-        notifier(device.get(), result, *given.metrics, [this] { server.expire(); }) {}
+        notifier(device.get(), result, *given.metrics) {}
 
   void invalidate_entry(vfs::NodeId parent, const std::string& name) override { notifier.invalidate_entry(parent, name); }
 
@@ -101,6 +103,7 @@ struct FuseSession::Impl final : vfs::KernelCache {
       if (clone.valid()) clones.push_back(std::move(clone));
     }
     running = count;
+    watchdog.start("fuse-watchdog");
     notifier.start();
     vfs.set_kernel_cache(this);
     for (std::size_t i = 0; i < count; ++i) {
@@ -172,6 +175,7 @@ struct FuseSession::Impl final : vfs::KernelCache {
     notifier.stop();
     end_threads();
     server.drain();
+    watchdog.stop();
     clones.clear();
     device.reset();
   }
@@ -184,6 +188,7 @@ struct FuseSession::Impl final : vfs::KernelCache {
   const SessionOptions options;
   Server server;
   Notifier notifier;
+  Ticker watchdog{kWatchEvery, [this] { server.expire(); }};
   std::atomic<bool> stopping{false};
   mutable Mutex mutex{LockRank::kSession, "fuse session"};
   CondVar ended;

@@ -1,12 +1,15 @@
 #pragma once
 // A real mount of a FakeVfs in a folder of its own, taken down whatever happens.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "fake_vfs.h"
@@ -75,6 +78,27 @@ class MountedTest : public ::testing::Test {
   std::unique_ptr<FuseSession> session;
   MountDir dir;
 };
+
+/// Bytes that differ from page to page.
+inline std::string pattern(std::size_t size) {
+  std::string text(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((i * 2654435761u) >> 13);
+  return text;
+}
+
+/// What a program reads from `path`, or "errno N".
+inline std::string read_file(const std::string& path) {
+  std::string out;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY));
+  if (!fd.valid()) return "errno " + std::to_string(errno);
+  std::vector<char> chunk(300'000);
+  while (true) {
+    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
+    if (n < 0) return "errno " + std::to_string(errno);
+    if (n == 0) return out;
+    out.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+}
 
 /// Waits up to 5 s for a condition.
 template <class Condition>

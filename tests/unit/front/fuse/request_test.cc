@@ -33,7 +33,7 @@ std::string_view bytes_of(const T& value) {
 
 TEST(FuseRequest, NamesAreTakenUpToTheirEnd) {
   using namespace std::literals;
-  auto frame = frame_of(Opcode::kLookup, "na\nme\0"sv);
+  const auto frame = frame_of(Opcode::kLookup, "na\nme\0"sv);
   auto request = parse_request(frame);
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(std::get<NameArgs>(request->args).name, "na\nme");
@@ -45,7 +45,8 @@ TEST(FuseRequest, NamesAreTakenUpToTheirEnd) {
 
 TEST(FuseRequest, ExtensionsAreNoPartOfTheArguments) {
   using namespace std::literals;
-  auto request = parse_request(frame_of(Opcode::kLookup, "ab\0........"sv, 1));
+  const auto frame = frame_of(Opcode::kLookup, "ab\0........"sv, 1);
+  auto request = parse_request(frame);
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(std::get<NameArgs>(request->args).name, "ab");
   EXPECT_FALSE(parse_request(frame_of(Opcode::kLookup, "ab\0....."sv, 1)).has_value());    // they swallow the name

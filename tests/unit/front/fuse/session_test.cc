@@ -6,13 +6,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 
 #include <cerrno>
-#include <chrono>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -22,27 +18,6 @@
 
 namespace thermo::fuse::testing {
 namespace {
-
-using namespace std::chrono_literals;
-
-std::string pattern(std::size_t size) {
-  std::string text(size, '\0');
-  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((i * 2654435761u) >> 13);
-  return text;
-}
-
-std::string read_file(const std::string& path) {
-  std::string out;
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY));
-  if (!fd.valid()) return "errno " + std::to_string(errno);
-  std::vector<char> chunk(300'000);
-  while (true) {
-    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
-    if (n < 0) return "errno " + std::to_string(errno);
-    if (n == 0) return out;
-    out.append(chunk.data(), static_cast<std::size_t>(n));
-  }
-}
 
 int error_of(int result) { return result < 0 ? errno : 0; }
 
@@ -321,160 +296,6 @@ TEST_F(Session, OverflowingInvalidationsForgetEveryName) {
   EXPECT_TRUE(eventually([&] { return ::stat((dir / "f").c_str(), &info) == 0 && info.st_size == 11; }));
 }
 
-TEST_F(Session, WaitingGoesToThePoolsAndHitsDoNotWaitBehindIt) {
-  const auto disk = vfs.add_file(vfs::kRootNode, "disk", pattern(100));
-  const auto store = vfs.add_file(vfs::kRootNode, "store", pattern(200));
-  const auto blocked = vfs.add_file(vfs::kRootNode, "blocked", "late");
-  vfs.add_file(vfs::kRootNode, "hit", "now");
-  vfs.slow(disk, ErrorCode::kWouldWaitDevice);
-  vfs.slow(store, ErrorCode::kWouldWaitStore);
-  vfs.block(blocked, ErrorCode::kWouldWaitStore);
-  SessionOptions options;
-  options.threads = 2;
-  ASSERT_NO_FATAL_FAILURE(mount(options));
-  EXPECT_EQ(read_file(dir / "disk"), pattern(100));
-  EXPECT_EQ(read_file(dir / "store"), pattern(200));
-  EXPECT_GE(vfs.retried, 2);
-  EXPECT_TRUE(eventually([&] { return metric("thermocline_fuse_answers_total{by=\"pool\"}") >= 2; }));
-  std::vector<std::thread> readers;
-  for (int i = 0; i < 3; ++i) readers.emplace_back([&] { EXPECT_EQ(read_file(dir / "blocked"), "late"); });
-  EXPECT_TRUE(eventually([&] { return vfs.waiting > 0; }));
-  EXPECT_EQ(read_file(dir / "hit"), "now");
-  EXPECT_GT(session->waiting(), 0u);
-  vfs.release_blocked(blocked);
-  for (auto& reader : readers) reader.join();
-  EXPECT_TRUE(eventually([&] { return session->waiting() == 0; }));
-}
-
-TEST_F(Session, WithAFullPoolTheServingThreadWaitsItself) {
-  ThreadPool tiny({"tiny", 1, 1});
-  std::vector<vfs::NodeId> nodes;
-  for (int i = 0; i < 4; ++i) {
-    nodes.push_back(vfs.add_file(vfs::kRootNode, "f" + std::to_string(i), "x"));
-    vfs.block(nodes.back(), ErrorCode::kWouldWaitStore);
-  }
-  auto mounted = mount_fuse({dir.path(), "s", {}, false});
-  ASSERT_TRUE(mounted.has_value());
-  SessionOptions options;
-  options.device_pool = options.read_pool = &tiny;
-  options.metrics = &metrics;
-  options.threads = 3;
-  auto own = FuseSession::start(std::move(mounted->device), vfs, options);
-  ASSERT_TRUE(own.has_value());
-  std::vector<std::thread> readers;
-  for (int i = 0; i < 4; ++i) readers.emplace_back([&, i] { EXPECT_EQ(read_file(dir / ("f" + std::to_string(i))), "x"); });
-  EXPECT_TRUE(eventually([&] { return vfs.waiting >= 2; }));
-  for (const auto node : nodes) vfs.release_blocked(node);
-  for (auto& reader : readers) reader.join();
-  ASSERT_TRUE(unmount(dir.path(), false).has_value());
-  (*own)->stop();
-}
-
-TEST_F(Session, AnInterruptedLookupEnds) {
-  const auto folder = vfs.add_dir(vfs::kRootNode, "d");
-  vfs.add_file(folder, "f", "x");
-  vfs.block(folder, ErrorCode::kWouldWaitStore);
-  ASSERT_NO_FATAL_FAILURE(mount());
-  const std::string path = dir / "d/f";
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    const int fd = ::open(path.c_str(), O_RDONLY);
-    ::_exit(fd >= 0 ? 0 : 1);
-  }
-  EXPECT_TRUE(eventually([&] { return vfs.waiting > 0; }));
-  ::kill(child, SIGKILL);
-  int status = 0;
-  EXPECT_TRUE(eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }));
-  EXPECT_TRUE(WIFSIGNALED(status));
-  EXPECT_EQ(vfs.cancelled, 1);
-  vfs.release_blocked(folder);
-  EXPECT_EQ(read_file(path), "x");
-}
-
-TEST_F(Session, AKilledReaderEnds) {
-  const auto node = vfs.add_file(vfs::kRootNode, "f", pattern(4u << 20));
-  vfs.block(node, ErrorCode::kWouldWaitDevice);
-  ASSERT_NO_FATAL_FAILURE(mount());
-  const std::string path = dir / "f";
-  for (const int flags : {O_RDONLY, O_RDONLY | O_DIRECT}) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      alignas(4096) static char buffer[65536];
-      const int fd = ::open(path.c_str(), flags);
-      const ssize_t n = ::read(fd, buffer, sizeof buffer);
-      ::_exit(n > 0 ? 0 : 1);
-    }
-    EXPECT_TRUE(eventually([&] { return vfs.waiting > 0; }));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    EXPECT_TRUE(eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }));
-    EXPECT_TRUE(WIFSIGNALED(status));
-  }
-  vfs.release_blocked(node);
-}
-
-TEST_F(Session, ARequestEndsByItsDeadline) {
-  const auto polite = vfs.add_file(vfs::kRootNode, "polite", "x");
-  const auto hung = vfs.add_file(vfs::kRootNode, "hung", "x");
-  vfs.block(polite, ErrorCode::kWouldWaitStore);
-  vfs.block(hung, ErrorCode::kWouldWaitDevice);
-  SessionOptions options;
-  options.timeout = 300ms;
-  ASSERT_NO_FATAL_FAILURE(mount(options));
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(read_file(dir / "polite"), "errno " + std::to_string(EIO));
-  vfs.deaf = true;  // the disk hangs: nothing below answers any more
-  EXPECT_EQ(read_file(dir / "hung"), "errno " + std::to_string(EIO));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
-  EXPECT_TRUE(eventually([&] { return metric("thermocline_fuse_answers_total{by=\"deadline\"}") >= 1; }));
-  vfs.deaf = false;
-  vfs.release_blocked(polite);
-  vfs.release_blocked(hung);
-  EXPECT_TRUE(eventually([&] { return vfs.open_handles() == 0; }));
-}
-
-TEST_F(Session, UnmountWhileAReadIsPendingEndsEverything) {
-  const auto node = vfs.add_file(vfs::kRootNode, "f", pattern(1u << 20));
-  vfs.block(node, ErrorCode::kWouldWaitStore);
-  std::atomic<int> ended{0};
-  SessionOptions options;
-  options.on_end = [&] { ++ended; };
-  ASSERT_NO_FATAL_FAILURE(mount(options));
-  std::string seen;
-  std::thread reader([&] { seen = read_file(dir / "f"); });
-  EXPECT_TRUE(eventually([&] { return vfs.waiting > 0; }));
-  const auto start = std::chrono::steady_clock::now();
-  const auto busy = unmount(dir.path(), false);
-  ASSERT_FALSE(busy.has_value());
-  EXPECT_EQ(busy.error().code(), ErrorCode::kBusy);
-  EXPECT_NE(busy.error().message().find("fuser -vm"), std::string_view::npos);
-  ASSERT_TRUE(unmount(dir.path(), true).has_value());
-  session->stop();
-  reader.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
-  EXPECT_TRUE(seen.starts_with("errno")) << seen.size();
-  EXPECT_EQ(ended, 1);
-  EXPECT_TRUE(session->ended());
-}
-
-TEST_F(Session, UnmountEndsTheSessionByItself) {
-  vfs.add_file(vfs::kRootNode, "f", "x");
-  std::atomic<int> ended{0};
-  SessionOptions options;
-  options.on_end = [&] { ++ended; };
-  ASSERT_NO_FATAL_FAILURE(mount(options));
-  EXPECT_EQ(read_file(dir / "f"), "x");
-  EXPECT_FALSE(session->ended());
-  ASSERT_TRUE(unmount(dir.path(), false).has_value());
-  session->wait();
-  EXPECT_EQ(ended, 1);
-  session->stop();
-  session->stop();
-  EXPECT_EQ(ended, 1);
-}
-
 TEST_F(Session, ManyReadersAtOnceSeeTheirOwnFiles) {
   std::vector<std::string> contents;
   for (int i = 0; i < 16; ++i) {
@@ -496,6 +317,30 @@ TEST_F(Session, ManyReadersAtOnceSeeTheirOwnFiles) {
   }
   for (auto& reader : readers) reader.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(Session, HugeReadAheadNeverEndsAFileEarly) {  // M24
+  const auto big = pattern((40u << 20) + 12'345);
+  const auto node = vfs.add_file(vfs::kRootNode, "big", big);
+  vfs.slow(node, ErrorCode::kWouldWaitStore);
+  ASSERT_NO_FATAL_FAILURE(mount());
+  ASSERT_TRUE(raise_read_ahead(dir.path(), 128u << 10).has_value());
+  EXPECT_TRUE(read_file(dir / "big") == big);
+}
+
+TEST_F(Session, ManyRefusedWritersBlockNobody) {  // M48
+  vfs.add_file(vfs::kRootNode, "f", "x");
+  ASSERT_NO_FATAL_FAILURE(mount());
+  std::vector<UniqueFd> open;
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(error_of(::open((dir / ("new" + std::to_string(i))).c_str(), O_WRONLY | O_CREAT, 0644)), EROFS);
+    open.emplace_back(::open((dir / "f").c_str(), O_RDONLY));
+  }
+  DIR* folder = ::opendir(dir.path().c_str());
+  ASSERT_NE(folder, nullptr);
+  EXPECT_EQ(names_of(folder).size(), 3u);
+  ::closedir(folder);
+  EXPECT_TRUE(eventually([&] { return vfs.open_handles() == 64; }));
 }
 
 TEST_F(Session, ReadAheadIsRaised) {

@@ -1,0 +1,65 @@
+#pragma once
+// What is known in memory of one object version that is open, being filled or recently used: the page table and who works on it.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "cache/layout.h"
+#include "io/file.h"
+
+namespace thermo::cache {
+
+class Fill;
+using FillPtr = std::shared_ptr<Fill>;
+
+/// The open files of an object. Shared with readers in flight: eviction unlinks them, the last reader closes them.
+struct Files {
+  std::shared_ptr<io::File> object;
+  std::shared_ptr<io::File> sidecar;  ///< null where there is none
+};
+using FilesPtr = std::shared_ptr<const Files>;
+
+struct Entry {
+  explicit Entry(const ObjectRef& r) : ref(r), pages(page_count(r.size)), bitmap((pages + 7) / 8) {}
+
+  const ObjectRef ref;
+  const std::uint64_t pages;
+
+  Mutex mutex{LockRank::kCacheObject, "cache object"};
+  CondVar loaded;
+
+  bool ready GUARDED_BY(mutex) = false;     ///< the page table was read from disk
+  bool evicting GUARDED_BY(mutex) = false;  ///< its files are being unlinked: nothing may be admitted
+  bool on_disk GUARDED_BY(mutex) = false;   ///< it has files
+  bool record_open GUARDED_BY(mutex) = false;  ///< the record must be settled before the entry goes
+  /// Grows when the object lost its files. What began under an older epoch must not mark pages as present.
+  std::uint64_t epoch GUARDED_BY(mutex) = 0;
+  std::vector<std::uint8_t> bitmap GUARDED_BY(mutex);  ///< as in the sidecar
+  std::uint64_t resident_bytes GUARDED_BY(mutex) = 0;
+  FilesPtr files GUARDED_BY(mutex);                           ///< null: open them when needed
+  std::vector<std::uint32_t> small_crcs GUARDED_BY(mutex);    ///< of an object without a sidecar
+  std::unordered_map<std::uint64_t, FillPtr> filling GUARDED_BY(mutex);  ///< page -> who has its bytes in memory, or will
+  std::unordered_map<std::uint64_t, std::uint64_t> healing GUARDED_BY(mutex);  ///< page -> blocks that were found bad
+  /// Complete pages on their way to the disk; one thread at a time writes an object, so bitmap bytes need no other care.
+  struct WriteJob {
+    FillPtr fill;
+    std::uint64_t page;
+  };
+  std::deque<WriteJob> writes GUARDED_BY(mutex);
+  bool writing GUARDED_BY(mutex) = false;
+
+  [[nodiscard]] bool has(std::uint64_t page) const REQUIRES(mutex) { return (bitmap[page / 8] >> (page % 8) & 1) != 0; }
+  void set(std::uint64_t page) REQUIRES(mutex);
+  void clear(std::uint64_t page) REQUIRES(mutex);
+  /// No page is present any more and the files are gone; what is on its way belongs to the past.
+  void forget() REQUIRES(mutex);
+  void wait_loaded();
+  void mark_loaded();
+};
+using EntryPtr = std::shared_ptr<Entry>;
+
+}  // namespace thermo::cache
