@@ -248,7 +248,7 @@ class Mount:
         return self.json("status", self.path)
 
     def metrics(self):
-        return self.status()["metrics"]
+        return self.json("status", self.path, "--metrics")["metrics"]
 
     def served(self, tier):
         return self.metrics().get(f'thermocline_bytes_served_total{{tier="{tier}"}}', 0)

@@ -147,9 +147,11 @@ ByteRange PrefetchWindow::ask(Stream& s, std::uint64_t from, std::uint64_t to, s
   to = std::min(align_up(to, kPageBytes), size_);
   if (to <= from) return {};
   if (to - from > available) {
-    // Whole GETs where one fits, else whole pages; what does not fit is asked for by a later read.
+    // Whole GETs where one fits; what does not fit is asked for by a later read. A reader that has bytes ahead can wait for memory,
+    // any other gets the pages that there is memory for.
     to = from + available;
     const std::uint64_t whole = align_down(to, kMaxFillBytes);
+    if (whole <= from && s.ahead > s.high) return {};
     to = whole > from ? whole : align_down(to, kPageBytes);
     if (to <= from) return {};
   }

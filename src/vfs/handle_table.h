@@ -27,6 +27,18 @@ class HandleTable {
     return found == shard.handles.end() ? nullptr : found->second;
   }
 
+  /// Any handle that `wanted` accepts. Looks at all of them: for rare questions.
+  template <class Wanted>
+  [[nodiscard]] Ptr find_if(Wanted&& wanted) const {
+    for (const Shard& shard : shards_) {
+      MutexLock lock(shard.mutex);
+      for (const auto& [id, handle] : shard.handles) {
+        if (wanted(*handle)) return handle;
+      }
+    }
+    return nullptr;
+  }
+
   /// Answers what is there when somebody was faster and `accept` says it will do; else replaces it.
   template <class Accept>
   Ptr insert(HandleId id, Ptr handle, Accept&& accept) {

@@ -61,6 +61,8 @@ class VfsImpl final : public Vfs {
   [[nodiscard]] Result<KnownPtr> parent_of(const RequestContext& ctx, const std::string& prefix);
   /// Asks the catalog by name. nullptr: there is no such name (any more).
   [[nodiscard]] Result<KnownPtr> look_again(const RequestContext& ctx, const std::string& key);
+  /// As known(), and asked for again when it may no longer be believed. kStale when the node is not the newest version.
+  [[nodiscard]] Result<KnownPtr> current_of(const RequestContext& ctx, NodeId node);
   [[nodiscard]] KnownPtr remember(const catalog::Found& found);
   [[nodiscard]] NodeId node_of(const catalog::Entry& entry) const;
   [[nodiscard]] Entry shown(const NodeTable::Known& known) const;

@@ -123,13 +123,24 @@ Result<Entry> VfsImpl::getattr(const RequestContext& ctx, NodeId node, HandleId 
       return entry;
     }
   }
+  auto current = current_of(ctx, node);
+  if (current) return shown(**current);
+  const ErrorCode code = current.error().code();
+  if (code != ErrorCode::kStale && code != ErrorCode::kNotFound) return fail(std::move(current).error());
+  // fstat() of a version that was replaced or deleted while open: the kernel asks without the handle.
+  const auto open = files_.find_if([node](const OpenFile& file) { return file.node == node; });
+  if (open == nullptr) return fail(std::move(current).error());
+  return Entry{node, make_attr(open->file, options_), Nanos{0}};
+}
+
+Result<VfsImpl::KnownPtr> VfsImpl::current_of(const RequestContext& ctx, NodeId node) {
   TRY_ASSIGN(auto current, known(ctx, node));
   if (node != kRootNode && current->expires <= options_.clock->now()) {
     const std::string key = entry_key(current->entry);
     TRY_ASSIGN(current, look_again(ctx, key));
     if (current == nullptr || node_of(current->entry) != node) return stale(node);
   }
-  return shown(*current);
+  return current;
 }
 
 Result<catalog::Entry> VfsImpl::resolve(const RequestContext& ctx, std::string_view path) {

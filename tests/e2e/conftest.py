@@ -22,7 +22,7 @@ def thermo():
 def sim(thermo):
     """Flat keys in memory behind a bucket named 'b'."""
     with harness.Sim(thermo, "--memory") as server:
-        server.client().create_bucket(Bucket="b")
+        server.client().create_bucket(Bucket="tables")
         yield server
 
 

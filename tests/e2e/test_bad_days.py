@@ -23,9 +23,9 @@ def read_in(path, seconds):
 
 def test_endpoint_down_later_and_back(sim, mounts, payload):
     client = sim.client()
-    client.put_object(Bucket="b", Key="cached", Body=payload(2 << 20))
-    client.put_object(Bucket="b", Key="other", Body=payload(2 << 20, 2))
-    mount = mounts("s3://b", "--timeout", "3s", "--ttl", "1s", endpoint=sim.url)
+    client.put_object(Bucket="tables", Key="cached", Body=payload(2 << 20))
+    client.put_object(Bucket="tables", Key="other", Body=payload(2 << 20, 2))
+    mount = mounts("s3://tables", "--timeout", "3s", "--ttl", "1s", endpoint=sim.url)
     assert (mount / "cached").read_bytes() == payload(2 << 20)
     keep = os.open(mount / "cached", os.O_RDONLY)
     os.stat(mount / "other")
@@ -48,8 +48,8 @@ def test_endpoint_down_later_and_back(sim, mounts, payload):
 
 def test_throttled_store_is_never_enoent(sim, mounts, payload):
     for i in range(30):
-        sim.client().put_object(Bucket="b", Key=f"d/f{i}", Body=payload(10_000, i))
-    mount = mounts("s3://b", "--ttl", "1s", endpoint=sim.url)
+        sim.client().put_object(Bucket="tables", Key=f"d/f{i}", Body=payload(10_000, i))
+    mount = mounts("s3://tables", "--ttl", "1s", endpoint=sim.url)
     sim.faults("slowdown=0.4")
     for i in range(30):
         assert (mount / f"d/f{i}").read_bytes() == payload(10_000, i)
@@ -64,10 +64,10 @@ def test_throttled_store_is_never_enoent(sim, mounts, payload):
 @pytest.mark.parametrize("spec", ["cut=0.3", "reset=0.3", "drop=0.3", "error500=0.3", "slowdown=0.3", "etag=0.2", "cut=0.1,reset=0.1,drop=0.1,slowdown=0.1"])
 def test_broken_answers_never_give_a_wrong_byte(sim, mounts, payload, spec):
     size = 24 << 20
-    sim.client().put_object(Bucket="b", Key="big", Body=payload(size))
+    sim.client().put_object(Bucket="tables", Key="big", Body=payload(size))
     for i in range(20):
-        sim.client().put_object(Bucket="b", Key=f"small/{i}", Body=payload(50_000, i))
-    mount = mounts("s3://b", "--timeout", "20s", endpoint=sim.url)
+        sim.client().put_object(Bucket="tables", Key=f"small/{i}", Body=payload(50_000, i))
+    mount = mounts("s3://tables", "--timeout", "20s", endpoint=sim.url)
     sim.faults("@".join([spec, "GET"]) if "," not in spec else ",".join(part + "@GET" for part in spec.split(",")))
     stale = 0
     for name, body in [("big", payload(size))] + [(f"small/{i}", payload(50_000, i)) for i in range(20)]:
@@ -85,8 +85,8 @@ def test_broken_answers_never_give_a_wrong_byte(sim, mounts, payload, spec):
 
 
 def test_stalled_body_ends_in_time(sim, mounts, payload):
-    sim.client().put_object(Bucket="b", Key="f", Body=payload(9 << 20))
-    mount = mounts("s3://b", "--timeout", "4s", endpoint=sim.url)
+    sim.client().put_object(Bucket="tables", Key="f", Body=payload(9 << 20))
+    mount = mounts("s3://tables", "--timeout", "4s", endpoint=sim.url)
     sim.faults("stall=1:60@GET")
     started = time.monotonic()
     code, _ = read_in(mount / "f", 60)
@@ -100,8 +100,8 @@ def test_a_flipped_byte_on_the_wire_is_caught_where_the_store_has_a_checksum(sim
     """Whole objects up to 8 MiB are compared with the store's own checksum before a byte leaves."""
     client = sim.client()
     for i in range(40):
-        client.put_object(Bucket="b", Key=f"f{i}", Body=payload(300_000 + i, i), ChecksumAlgorithm="CRC32C")
-    mount = mounts("s3://b", endpoint=sim.url)
+        client.put_object(Bucket="tables", Key=f"f{i}", Body=payload(300_000 + i, i), ChecksumAlgorithm="CRC32C")
+    mount = mounts("s3://tables", endpoint=sim.url)
     sim.faults("flip=0.3@GET")
     for i in range(40):
         assert (mount / f"f{i}").read_bytes() == payload(300_000 + i, i)
@@ -113,12 +113,12 @@ def test_replaced_while_read_is_old_or_new_or_stale_never_a_mix(sim, mounts, pay
     old, new = b"a" * size, b"b" * size
     client = sim.client()
     sim.options(first_byte_ms=5, per_connection="40MB/s")
-    mount = mounts("s3://b", "--ttl", "1s", endpoint=sim.url)
+    mount = mounts("s3://tables", "--ttl", "1s", endpoint=sim.url)
     outcomes = set()
     for turn in range(10):
-        client.put_object(Bucket="b", Key="f", Body=old if turn % 2 == 0 else new)
+        client.put_object(Bucket="tables", Key="f", Body=old if turn % 2 == 0 else new)
         time.sleep(1.1)
-        timer = threading.Timer(0.02 * turn, lambda: client.put_object(Bucket="b", Key="f", Body=new if turn % 2 == 0 else old))
+        timer = threading.Timer(0.02 * turn, lambda: client.put_object(Bucket="tables", Key="f", Body=new if turn % 2 == 0 else old))
         timer.start()
         code, got = read_in(mount / "f", 60)
         timer.join()
@@ -132,11 +132,11 @@ def test_replaced_while_read_is_old_or_new_or_stale_never_a_mix(sim, mounts, pay
 
 def test_same_size_replacement_is_seen_after_the_ttl(sim, mounts):
     client = sim.client()
-    client.put_object(Bucket="b", Key="d/f", Body=b"A" * 100_000)
-    mount = mounts("s3://b", "--ttl", "1s", endpoint=sim.url)
+    client.put_object(Bucket="tables", Key="d/f", Body=b"A" * 100_000)
+    mount = mounts("s3://tables", "--ttl", "1s", endpoint=sim.url)
     assert (mount / "d/f").read_bytes() == b"A" * 100_000
     inode = os.stat(mount / "d/f").st_ino
-    client.put_object(Bucket="b", Key="d/f", Body=b"B" * 100_000)
+    client.put_object(Bucket="tables", Key="d/f", Body=b"B" * 100_000)
     time.sleep(1.2)
     assert (mount / "d/f").read_bytes() == b"B" * 100_000
     assert os.stat(mount / "d/f").st_ino != inode, "somebody else's file is another file"
@@ -144,13 +144,13 @@ def test_same_size_replacement_is_seen_after_the_ttl(sim, mounts):
 
 def test_deleted_while_open(sim, mounts, payload):
     client = sim.client()
-    client.put_object(Bucket="b", Key="d/f", Body=payload(20 << 20))
-    client.put_object(Bucket="b", Key="d/g", Body=b"stays")
-    mount = mounts("s3://b", "--ttl", "1s", endpoint=sim.url)
+    client.put_object(Bucket="tables", Key="d/f", Body=payload(20 << 20))
+    client.put_object(Bucket="tables", Key="d/g", Body=b"stays")
+    mount = mounts("s3://tables", "--ttl", "1s", endpoint=sim.url)
     fd = os.open(mount / "d/f", os.O_RDONLY)
     first = os.pread(fd, 4096, 0)
     assert first == payload(20 << 20)[:4096]
-    client.delete_object(Bucket="b", Key="d/f")
+    client.delete_object(Bucket="tables", Key="d/f")
     time.sleep(1.2)
     try:
         got = os.pread(fd, 1 << 20, 18 << 20)
@@ -166,9 +166,9 @@ def test_kill_9_in_the_middle_of_fills(sim, mounts, payload):
     """Ten times: kill the daemon while it fills, mount again over the dead mount point, compare."""
     size = 32 << 20
     body = payload(size)
-    sim.client().put_object(Bucket="b", Key="f", Body=body)
+    sim.client().put_object(Bucket="tables", Key="f", Body=body)
     sim.options(first_byte_ms=2, per_connection="60MB/s")
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     rng = random.Random(7)
     for turn in range(10):
         reader = subprocess.Popen(["cat", str(mount / "f")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -193,8 +193,8 @@ def objects_of(mount):
 @pytest.mark.parametrize("harm", ["flip-data", "truncate-data", "zero-data", "delete-data", "truncate-sidecar", "flip-sidecar", "delete-sidecar", "garbage-sidecar"])
 def test_damaged_cache_files_heal(sim, mounts, payload, harm):
     body = payload(6 << 20)
-    sim.client().put_object(Bucket="b", Key="f", Body=body)
-    mount = mounts("s3://b", endpoint=sim.url)
+    sim.client().put_object(Bucket="tables", Key="f", Body=body)
+    mount = mounts("s3://tables", endpoint=sim.url)
     assert (mount / "f").read_bytes() == body
     mount.unmount()
     files = objects_of(mount)
@@ -225,9 +225,9 @@ def test_damaged_cache_files_heal(sim, mounts, payload, harm):
 @pytest.mark.parametrize("harm", ["delete", "corrupt"])
 def test_lost_databases_are_rebuilt(sim, mounts, payload, harm):
     body = payload(6 << 20)
-    sim.client().put_object(Bucket="b", Key="f", Body=body)
-    sim.client().put_object(Bucket="b", Key="small", Body=b"tiny")
-    mount = mounts("s3://b", endpoint=sim.url)
+    sim.client().put_object(Bucket="tables", Key="f", Body=body)
+    sim.client().put_object(Bucket="tables", Key="small", Body=b"tiny")
+    mount = mounts("s3://tables", endpoint=sim.url)
     assert (mount / "f").read_bytes() == body
     assert (mount / "small").read_bytes() == b"tiny"
     mount.unmount()
@@ -248,8 +248,8 @@ def test_lost_databases_are_rebuilt(sim, mounts, payload, harm):
 
 def test_cache_folder_deleted_under_us(sim, mounts, payload):
     for i in range(6):
-        sim.client().put_object(Bucket="b", Key=f"f{i}", Body=payload(3 << 20, i))
-    mount = mounts("s3://b", endpoint=sim.url)
+        sim.client().put_object(Bucket="tables", Key=f"f{i}", Body=payload(3 << 20, i))
+    mount = mounts("s3://tables", endpoint=sim.url)
     assert (mount / "f0").read_bytes() == payload(3 << 20, 0)
     for folder in mount.cache.rglob("objects"):
         shutil.rmtree(folder)
@@ -268,8 +268,8 @@ def test_cache_file_system_full(sim, mounts, payload, tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(disk)], check=True)
     try:
         for i in range(30):
-            sim.client().put_object(Bucket="b", Key=f"f{i}", Body=payload(4 << 20, i))
-        mount = mounts("s3://b", endpoint=sim.url, cache=disk / "cache")
+            sim.client().put_object(Bucket="tables", Key=f"f{i}", Body=payload(4 << 20, i))
+        mount = mounts("s3://tables", endpoint=sim.url, cache=disk / "cache")
         for _ in range(2):
             for i in range(30):
                 assert (mount / f"f{i}").read_bytes() == payload(4 << 20, i)
@@ -281,8 +281,8 @@ def test_cache_file_system_full(sim, mounts, payload, tmp_path):
 
 def test_byte_limit_holds(sim, mounts, payload):
     for i in range(20):
-        sim.client().put_object(Bucket="b", Key=f"f{i}", Body=payload(4 << 20, i))
-    mount = mounts("s3://b", "--cache-size", "24MiB", endpoint=sim.url)
+        sim.client().put_object(Bucket="tables", Key=f"f{i}", Body=payload(4 << 20, i))
+    mount = mounts("s3://tables", "--cache-size", "24MiB", endpoint=sim.url)
     most = 0
     for i in range(20):
         assert (mount / f"f{i}").read_bytes() == payload(4 << 20, i)
@@ -293,8 +293,8 @@ def test_byte_limit_holds(sim, mounts, payload):
 
 
 def test_sigterm_ends_cleanly(sim, mounts, payload):
-    sim.client().put_object(Bucket="b", Key="f", Body=payload(5 << 20))
-    mount = mounts("s3://b", endpoint=sim.url)
+    sim.client().put_object(Bucket="tables", Key="f", Body=payload(5 << 20))
+    mount = mounts("s3://tables", endpoint=sim.url)
     assert (mount / "f").read_bytes() == payload(5 << 20)
     pid = mount.pid()
     os.kill(pid, signal.SIGTERM)

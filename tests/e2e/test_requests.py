@@ -13,15 +13,15 @@ def put_tree(sim, folders=200, files=20):
     client = sim.client()
     keys = [f"tree/d{folder // 10:02}/e{folder % 10}/f{name:02}" for folder in range(folders) for name in range(files)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda key: client.put_object(Bucket="b", Key=key, Body=b"x" * 4096), keys))
+        list(pool.map(lambda key: client.put_object(Bucket="tables", Key=key, Body=b"x" * 4096), keys))
     return keys
 
 
 def test_reading_512_mib_once(sim, mounts, payload):
     size = 512 << 20
     piece = payload(1 << 20)
-    sim.client().put_object(Bucket="b", Key="big", Body=piece * 512)
-    mount = mounts("s3://b", endpoint=sim.url)
+    sim.client().put_object(Bucket="tables", Key="big", Body=piece * 512)
+    mount = mounts("s3://tables", endpoint=sim.url)
     sim.reset()
     with open(mount / "big", "rb", buffering=0) as f:
         total = 0
@@ -40,7 +40,7 @@ def test_reading_512_mib_once(sim, mounts, payload):
 
 def test_a_walk_costs_few_lists(sim, mounts):
     keys = put_tree(sim)
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     sim.reset()
     found = subprocess.run(["find", str(mount.path)], capture_output=True, text=True, check=True).stdout.splitlines()
     assert len([f for f in found if pathlib.Path(f).name.startswith("f")]) == len(keys)
@@ -54,8 +54,8 @@ def test_a_walk_costs_few_lists(sim, mounts):
 
 
 def test_a_deep_file_in_a_small_subtree_costs_one_round_of_lists(sim, mounts):
-    sim.client().put_object(Bucket="b", Key="one/two/three/four/file", Body=b"deep")
-    mount = mounts("s3://b", endpoint=sim.url)
+    sim.client().put_object(Bucket="tables", Key="one/two/three/four/file", Body=b"deep")
+    mount = mounts("s3://tables", endpoint=sim.url)
     sim.reset()
     assert (mount / "one/two/three/four/file").read_bytes() == b"deep"
     stats = sim.stats()["requests"]
@@ -64,8 +64,8 @@ def test_a_deep_file_in_a_small_subtree_costs_one_round_of_lists(sim, mounts):
 
 
 def test_wide_folder_lists_each_page_about_once(sim, mounts):
-    sim.bulk("b", "wide/name-", 20000)
-    mount = mounts("s3://b", endpoint=sim.url)
+    sim.bulk("tables", "wide/name-", 20000)
+    mount = mounts("s3://tables", endpoint=sim.url)
     sim.reset()
     assert len(os.listdir(mount / "wide")) == 20000
     assert sim.requests("LIST") <= 35
@@ -76,8 +76,8 @@ def test_wide_folder_lists_each_page_about_once(sim, mounts):
 
 def test_absent_names_are_answered_by_a_listing(sim, mounts):
     for i in range(50):
-        sim.client().put_object(Bucket="b", Key=f"d/f{i}", Body=b"x")
-    mount = mounts("s3://b", endpoint=sim.url)
+        sim.client().put_object(Bucket="tables", Key=f"d/f{i}", Body=b"x")
+    mount = mounts("s3://tables", endpoint=sim.url)
     os.listdir(mount / "d")
     sim.reset()
     for i in range(100):
@@ -88,9 +88,9 @@ def test_absent_names_are_answered_by_a_listing(sim, mounts):
 @pytest.mark.parametrize("readers", [8])
 def test_parallel_readers_share_one_fetch(sim, mounts, payload, readers):
     body = payload(40 << 20)
-    sim.client().put_object(Bucket="b", Key="shared", Body=body)
+    sim.client().put_object(Bucket="tables", Key="shared", Body=body)
     sim.options(first_byte_ms=20)
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     sim.reset()
     jobs = [subprocess.Popen(["md5sum", str(mount / "shared")], stdout=subprocess.PIPE, text=True) for _ in range(readers)]
     sums = {job.communicate()[0].split()[0] for job in jobs}
@@ -104,8 +104,8 @@ def test_unchanged_objects_are_not_fetched_again_after_the_ttl(sim, mounts, payl
     """An expired name costs one listing, not the bytes."""
     import time
 
-    sim.client().put_object(Bucket="b", Key="d/f", Body=payload(5 << 20))
-    mount = mounts("s3://b", "--ttl", "1s", endpoint=sim.url)
+    sim.client().put_object(Bucket="tables", Key="d/f", Body=payload(5 << 20))
+    mount = mounts("s3://tables", "--ttl", "1s", endpoint=sim.url)
     assert (mount / "d/f").read_bytes() == payload(5 << 20)
     inode = os.stat(mount / "d/f").st_ino
     time.sleep(1.3)

@@ -11,10 +11,10 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/semantics.md"
 PRELUDE = r"""
 cd "$WORK"
 put() { "$PYTHON" -c 'import os,sys,urllib.request,urllib.parse as u
-q=urllib.request.Request(os.environ["S3"]+"/b/"+u.quote(os.fsencode(sys.argv[1]),safe=""),data=os.fsencode(sys.argv[2] if len(sys.argv)>2 else ""),method="PUT")
+q=urllib.request.Request(os.environ["S3"]+"/tables/"+u.quote(os.fsencode(sys.argv[1]),safe=""),data=os.fsencode(sys.argv[2] if len(sys.argv)>2 else ""),method="PUT")
 urllib.request.urlopen(q).read()' "$@"; }
 del() { "$PYTHON" -c 'import os,sys,urllib.request,urllib.parse as u
-urllib.request.urlopen(urllib.request.Request(os.environ["S3"]+"/b/"+u.quote(os.fsencode(sys.argv[1]),safe=""),method="DELETE")).read()' "$@"; }
+urllib.request.urlopen(urllib.request.Request(os.environ["S3"]+"/tables/"+u.quote(os.fsencode(sys.argv[1]),safe=""),method="DELETE")).read()' "$@"; }
 ttl() { sleep 1.3; }
 """
 
@@ -41,7 +41,7 @@ def sessions():
 
 @pytest.mark.parametrize("steps", sessions())
 def test_example(steps, sim, mounts, tmp_path):
-    mount = mounts("s3://b", "--ttl", "1s", endpoint=sim.url)
+    mount = mounts("s3://tables", "--ttl", "1s", endpoint=sim.url)
     (tmp_path / "M").symlink_to(mount.path)
     # One shell for the whole block: variables and descriptors live on. A mark separates the outputs. find must see a folder, not a link.
     script = PRELUDE + "find() { (cd M && command find . \"${@:2}\" | sed 's,^\\.,M,'); }\n"

@@ -16,12 +16,12 @@ def bucket(sim, payload):
     files = {f"t/size-{size}": payload(size, size + 1) for size in SIZES}
     files |= {"t/dt=2024-01-01/part 0.parquet": b"one", "t/é+%/x": b"two", "top": b"three"}
     for key, body in files.items():
-        client.put_object(Bucket="b", Key=key, Body=body)
+        client.put_object(Bucket="tables", Key=key, Body=body)
     return files
 
 
 def test_reads_cold_warm_and_after_a_restart(sim, bucket, mounts):
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     for round_name in ("cold", "warm", "restarted"):
         for key, body in bucket.items():
             assert (mount / key).read_bytes() == body, f"{key} {round_name}"
@@ -36,7 +36,7 @@ def test_reads_cold_warm_and_after_a_restart(sim, bucket, mounts):
 
 
 def test_lists_what_is_there(sim, bucket, mounts):
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     found = subprocess.run(["find", str(mount.path), "-type", "f", "-printf", "%P %s\n"], capture_output=True, text=True, check=True)
     assert sorted(found.stdout.splitlines()) == sorted(f"{key} {len(body)}" for key, body in bucket.items())
     assert os.listdir(mount / "t/dt=2024-01-01") == ["part 0.parquet"]
@@ -44,13 +44,13 @@ def test_lists_what_is_there(sim, bucket, mounts):
 
 
 def test_a_prefix_is_mounted(sim, bucket, mounts):
-    mount = mounts("s3://b/t", endpoint=sim.url)
+    mount = mounts("s3://tables/t", endpoint=sim.url)
     assert (mount / "size-4097").read_bytes() == bucket["t/size-4097"]
     assert not (mount / "top").exists()
 
 
 def test_read_only_is_honest(sim, bucket, mounts):
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     for action in (lambda: open(mount / "new", "w"), lambda: open(mount / "top", "r+"), lambda: os.unlink(mount / "top"),
                    lambda: os.mkdir(mount / "d"), lambda: os.chmod(mount / "top", 0o600), lambda: os.utime(mount / "top"),
                    lambda: os.rename(mount / "top", mount / "other"), lambda: os.symlink("x", mount / "link")):
@@ -62,7 +62,7 @@ def test_read_only_is_honest(sim, bucket, mounts):
 
 def test_random_and_parallel_reads(sim, bucket, mounts, payload):
     body = bucket["t/size-20971520"]
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     script = ("import os, sys, random, hashlib\n"
               "fd = os.open(sys.argv[1], os.O_RDONLY); r = random.Random(int(sys.argv[2])); h = hashlib.md5()\n"
               "for _ in range(200):\n"
@@ -89,7 +89,7 @@ def test_file_store_needs_no_s3(tmp_path, mounts, payload):
 
 
 def test_umount_leaves_nothing(sim, bucket, mounts):
-    mount = mounts("s3://b", endpoint=sim.url)
+    mount = mounts("s3://tables", endpoint=sim.url)
     assert (mount / "top").read_bytes() == b"three"
     pid = mount.pid()
     assert pid > 0

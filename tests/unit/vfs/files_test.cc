@@ -79,6 +79,10 @@ TEST_F(Files, ReplacedWhileOpenGivesOldPagesOrStaleAndTheNextOpenTheNewVersion) 
   EXPECT_EQ(code_of(read(f.node, handle, 2u << 20, 100)), ErrorCode::kStale);
   EXPECT_TRUE(view_->expired_keys.empty());
   EXPECT_EQ(vfs_->getattr(ctx_, f.node, handle)->attr.ino, f.attr.ino);
+  // fstat() comes without the handle; without any handle the node is gone.
+  EXPECT_EQ(vfs_->getattr(ctx_, f.node, 0)->attr.ino, f.attr.ino);
+  vfs_->release(handle);
+  EXPECT_EQ(code_of(vfs_->getattr(ctx_, f.node, 0)), ErrorCode::kStale);
 }
 
 TEST_F(Files, DeletedWhileOpenIsStaleNotAbsent) {
@@ -89,6 +93,7 @@ TEST_F(Files, DeletedWhileOpenIsStaleNotAbsent) {
   EXPECT_EQ(code_of(read(f.node, handle)), ErrorCode::kStale);
   EXPECT_EQ(code_of(vfs_->open(ctx_, f.node, 0)), ErrorCode::kStale);
   EXPECT_EQ(find(kRootNode, "f").node, 0u);
+  EXPECT_EQ(vfs_->getattr(ctx_, f.node, 0)->attr.size, 3u << 20);  // fstat() of what is still open
 }
 
 TEST_F(Files, SuspicionWaitsForTheStoreAndEndsWithIt) {
