@@ -69,13 +69,19 @@ def link_database(root, source):
     return namespace
 
 
-def open_steps(name, namespace):
-    kv = {"table": name, "quotes": f"{namespace}/FeedPQ/{TABLES[0]}", "trades": f"{namespace}/FeedPQ/{TABLES[1]}"}
-    # Java's walk does not follow a link that is the start itself; "/." makes it the folder behind the link.
-    linked = {"table": f"{name} linked", "quotes": f"{namespace}/Quotes/.", "trades": f"{namespace}/Trades/."}
-    nested = {"table": f"{name} nested", "quotes": f"nested:{namespace}/Partitions:{TABLES[0]}",
-              "trades": f"nested:{namespace}/Partitions:{TABLES[1]}"}
-    return kv, linked, nested
+def open_step(layout, name, namespace):
+    if layout == "key=value":
+        quotes, trades = f"{namespace}/FeedPQ/{TABLES[0]}", f"{namespace}/FeedPQ/{TABLES[1]}"
+    elif layout == "linked":
+        # Java's walk does not follow a link that is its start; "/." makes it the folder behind the link.
+        quotes, trades = f"{namespace}/Quotes/.", f"{namespace}/Trades/."
+    else:
+        quotes, trades = (f"nested:{namespace}/Partitions:{table}" for table in TABLES)
+    return {"table": name, "quotes": quotes, "trades": trades}
+
+
+def query_step(name, query):
+    return {"name": f"{name} {query}", "query": query, "table": name}
 
 
 def run_deephaven(java, work, steps):
@@ -100,23 +106,24 @@ def test_queries_through_linked_folders_equal_local(java, local, weed, thermo, m
     work = tmp_path / "work"
     work.mkdir()
     with harness.Sim(thermo, "--proxy", weed.url, "--first-byte-ms", "5") as sim:
-        # Names expire while the server runs: it then compares the files it opens again with those it had.
         mount = mounts("s3://deephaven", "--ttl", "1s", endpoint=sim.url)
         here = link_database(tmp_path / "local-db", local)
         there = link_database(tmp_path / "db", mount.path)
-        both = [{"name": f"{when} {query}", "query": query, "table": table} for when, table in
-                (("local", "local"), ("cold", "mount")) for query in ("q2", "q1")]
-        again = [{"name": f"warm {query}", "query": query, "table": "mount"} for query in ("q2", "q1")]
-        others = [{"name": f"{layout} {query}", "query": query, "table": f"mount {layout}"} for layout in ("linked", "nested")
-                  for query in ("q2", "q1")]
-        seconds = run_deephaven(java, work, [open_steps("local", here)[0], open_steps("mount", there)[0], *both, {"forget": 1.2}, *again,
-                                             *open_steps("mount", there)[1:], *others])
+        # Names expire and the kernel forgets them between two queries on the same open tables: Deephaven closes and opens their files again
+        # and refuses one whose (st_dev, st_ino) is not what it was.
+        forget = {"forget": 1.2}
+        seconds = run_deephaven(java, work, [
+            open_step("key=value", "local", here), query_step("local", "q2"), query_step("local", "q1"),
+            open_step("key=value", "cold", there), query_step("cold", "q2"), forget, query_step("cold", "q1"), forget,
+            open_step("key=value", "warm", there), query_step("warm", "q2"), forget, query_step("warm", "q1"),
+            open_step("linked", "linked", there), query_step("linked", "q2"),
+            open_step("nested", "nested", there), query_step("nested", "q2"), query_step("nested", "q1")])
         fetched = sum(entry[2] if isinstance(entry, list) else entry["length"] for entry in sim.stats()["ranges"])
     print("seconds by step:", seconds)
     for query in ("q1", "q2"):
         expected = work / f"local {query}.parquet"
         assert queries.pq.read_metadata(expected).num_rows > 10_000
-        for when in ("cold", "warm", "linked", "nested"):
+        for when in ("cold", "warm", "nested", *(["linked"] if query == "q2" else [])):
             assert queries.equal(expected, work / f"{when} {query}.parquet"), f"{query} {when} differs from local"
     size = sum(p.stat().st_size for p in local.rglob("*.parquet"))
     assert 0 < fetched <= 1.02 * size, f"{fetched} of {size} bytes: what was closed, forgotten and opened again is not fetched again"
