@@ -138,12 +138,12 @@ class Sim:
         self.close()
 
 
-def s3_client(url, key="test", secret="testtest", **extra):
+def s3_client(url, key="test", secret="testtest", region="us-east-1", **extra):
     import boto3
     from botocore.config import Config
 
     config = Config(s3={"addressing_style": "path"}, retries={"max_attempts": 2}, max_pool_connections=20, **extra)
-    return boto3.client("s3", endpoint_url=url, aws_access_key_id=key, aws_secret_access_key=secret, region_name="us-east-1", config=config)
+    return boto3.client("s3", endpoint_url=url, aws_access_key_id=key, aws_secret_access_key=secret, region_name=region, config=config)
 
 
 class SeaweedFS:
