@@ -22,8 +22,12 @@ const Clock& Clock::system() {
 
 MonoTime FakeClock::now() const { return MonoTime(Nanos(std::atomic_ref(advanced_).load(std::memory_order_relaxed))); }
 
-WallNanos FakeClock::wall() const { return wall_ + std::atomic_ref(advanced_).load(std::memory_order_relaxed); }
+WallNanos FakeClock::wall() const {
+  return std::atomic_ref(wall_).load(std::memory_order_relaxed) + std::atomic_ref(advanced_).load(std::memory_order_relaxed);
+}
 
 void FakeClock::advance(Nanos by) { std::atomic_ref(advanced_).fetch_add(by.count(), std::memory_order_relaxed); }
+
+void FakeClock::step_wall(Nanos by) { std::atomic_ref(wall_).fetch_add(by.count(), std::memory_order_relaxed); }
 
 }  // namespace thermo

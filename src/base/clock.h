@@ -30,11 +30,13 @@ class FakeClock final : public Clock {
   [[nodiscard]] MonoTime now() const override;
   [[nodiscard]] WallNanos wall() const override;
   void advance(Nanos by);
+  /// Sets the wall clock on or back; monotonic time stays.
+  void step_wall(Nanos by);
 
  private:
-  // Guarded by a relaxed atomic: readers need no ordering with other data.
+  // Used through relaxed atomics: readers need no ordering with other data.
   mutable std::int64_t advanced_ = 0;
-  WallNanos wall_;
+  mutable WallNanos wall_;
 };
 
 }  // namespace thermo

@@ -1,5 +1,7 @@
 #include "catalog/applier.h"
 
+#include <algorithm>
+
 #include "base/hash.h"
 #include "catalog/change_set.h"
 
@@ -36,7 +38,7 @@ Result<Applier::Outcome> Applier::name(const RequestContext& ctx, const std::str
     if (facts.folder && *facts.folder) {
       exists = true;
       TRY_ASSIGN(auto record, changes.ensure_folder(path + "/", facts.started));
-      changes.advance(record.seen_at, facts.started);
+      record.seen_at = std::max(record.seen_at, facts.started);
       changes.put_folder(path + "/", record);
     } else if (facts.folder) {
       TRY(changes.remove_subtree(path + "/", facts.started));
@@ -47,7 +49,7 @@ Result<Applier::Outcome> Applier::name(const RequestContext& ctx, const std::str
       if (bytes) {
         TRY_ASSIGN(known, decode_file(*bytes));
       }
-      if (known && changes.newer(known->checked_at, facts.started)) {
+      if (known && known->checked_at > facts.started) {
         exists = true;  // a later answer is in already
       } else if (*facts.file) {
         exists = true;
@@ -77,9 +79,9 @@ Result<void> Applier::reached(const RequestContext& ctx, const std::string& pref
     ChangeSet changes(knowledge_, shared_);
     TRY_ASSIGN(auto record, changes.folder(prefix));
     if (!record) return {};
-    if (milestone.listed != 0) changes.advance(record->listed_at, milestone.listed);
-    if (milestone.sealed != 0) changes.advance(record->sealed_at, milestone.sealed);
-    if (const auto seen = std::max(milestone.listed, milestone.sealed); seen != 0) changes.advance(record->seen_at, seen);
+    record->listed_at = std::max(record->listed_at, milestone.listed);
+    record->sealed_at = std::max(record->sealed_at, milestone.sealed);
+    record->seen_at = std::max({record->seen_at, milestone.listed, milestone.sealed});
     if (milestone.pages != 0) record->pages = milestone.pages;
     changes.put_folder(prefix, *record);
     return changes.commit();

@@ -45,10 +45,11 @@ class WriterTurn {
 
 /// State that all writers of a catalog share.
 struct WriterShared {
-  WriterShared(io::KvStore& kv, const Clock& clock_in) : numbers(kv), clock(clock_in) {}
+  WriterShared(io::KvStore& kv, const Clock& clock_in, Stamps& stamps_in) : numbers(kv), clock(clock_in), stamps(stamps_in) {}
   WriterTurn turn;
   NumberAllocator numbers;  // inside the turn
   const Clock& clock;
+  Stamps& stamps;
   std::atomic<std::int64_t> files{0};
   std::atomic<std::int64_t> folders{0};
 };

@@ -45,6 +45,8 @@ class RocksCatalog final : public Catalog {
       shared_.writer.files = static_cast<std::int64_t>(read_be64(*counts));
       shared_.writer.folders = static_cast<std::int64_t>(read_be64(counts->substr(8)));
     }
+    TRY(resume_clock());
+    closed_ = false;
     return {};
   }
 
@@ -82,12 +84,30 @@ class RocksCatalog final : public Catalog {
     append_be64(counts, static_cast<std::uint64_t>(shared_.writer.folders.load()));
     io::KvBatch batch;
     batch.put(meta_key("counts"), counts);
+    batch.put(meta_key("clock"), encode(shared_.stamps.mark()));
     auto written = kv_->write(batch);
     if (written) written = kv_->flush();
     if (!written) log::warn("catalog: {}; what was learnt last is asked of the store again", written.error().describe());
   }
 
  private:
+  Result<void> resume_clock() {
+    TRY_ASSIGN(const auto untrusted, kv_->get(meta_key("untrusted")));
+    if (untrusted) shared_.untrusted = static_cast<WallNanos>(read_be64(*untrusted));
+    TRY_ASSIGN(const auto written, kv_->get(meta_key("clock")));
+    if (!written) return {};
+    TRY_ASSIGN(const auto mark, decode_mark(*written));
+    if (shared_.stamps.resume(mark)) return {};
+    log::warn("catalog: the clock was set back while nothing ran; all names are asked of the stores again");
+    shared_.untrusted = shared_.stamps.next();
+    std::string value;
+    append_be64(value, static_cast<std::uint64_t>(shared_.untrusted));
+    io::KvBatch batch;
+    batch.put(meta_key("untrusted"), value);
+    batch.put(meta_key("clock"), encode(shared_.stamps.mark()));
+    return kv_->write(batch);
+  }
+
   /// The store's number is written once; a database that cannot tell or keep it serves this run with a number of its own.
   std::shared_ptr<Engine> make_engine(const std::string& id) {
     StoreNumber number = 0;
@@ -119,7 +139,7 @@ class RocksCatalog final : public Catalog {
   EngineShared shared_;
   Mutex mutex_{LockRank::kCatalog, "catalog stores"};
   std::map<std::string, std::shared_ptr<Engine>> engines_ GUARDED_BY(mutex_);
-  bool closed_ = false;
+  bool closed_ = true;  // until it is open
 };
 
 Result<std::unique_ptr<Catalog>> open_once(const Options& options) {

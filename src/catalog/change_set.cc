@@ -130,7 +130,7 @@ Result<void> ChangeSet::remove_subtree(const std::string& prefix, WallNanos star
   TRY(knowledge_.kv().scan(files, [&](std::string_view key, std::string_view value, io::KvStore::Cursor&) {
     if (!key.starts_with(files)) return false;
     const auto record = decode_file(value);
-    if (record && newer(record->checked_at, started)) return true;
+    if (record && record->checked_at > started) return true;
     outcome = remove_file(key.substr(kStoreHeader), record ? *record : FileRecord{});
     return outcome.has_value();
   }));
@@ -159,6 +159,7 @@ Result<void> ChangeSet::commit() {
   }
   if (batch_.empty() && absent_.empty()) return {};
   auto& memory = knowledge_.memory();
+  if (!batch_.empty()) batch_.put(meta_key("clock"), encode(shared_.stamps.mark()));
   memory.begin_change();
   const auto written = batch_.empty() ? Result<void>() : knowledge_.kv().write(batch_);
   for (const auto& path : dirty_) memory.drop(path);

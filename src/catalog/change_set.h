@@ -1,6 +1,7 @@
 #pragma once
 // The writes that follow from one answer of the store, collected and committed as one batch.
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,16 +30,9 @@ class ChangeSet {
   /// The folder and all below it, except what is newer than `started`.
   [[nodiscard]] Result<void> remove_subtree(const std::string& prefix, WallNanos started);
 
-  /// A stamp of a later request; one in the future is of a clock that was set back and counts for nothing.
-  [[nodiscard]] bool newer(WallNanos stamp, WallNanos started) const {
-    return stamp > started && stamp <= Stamps::latest(shared_.clock.wall());
-  }
-  [[nodiscard]] bool newer(const FolderRecord& record, WallNanos started) const {
-    return newer(record.seen_at, started) || newer(record.listed_at, started) || newer(record.sealed_at, started);
-  }
-  /// Moves a stamp on to `at`, unless it is newer.
-  void advance(WallNanos& stamp, WallNanos at) const {
-    if (!newer(stamp, at)) stamp = at;
+  /// Something of the folder is known from a request that began later.
+  [[nodiscard]] static bool newer(const FolderRecord& record, WallNanos started) {
+    return std::max({record.seen_at, record.listed_at, record.sealed_at}) > started;
   }
 
   /// After the commit `path` is known to be neither file nor folder.

@@ -23,11 +23,12 @@ EngineShared::EngineShared(io::KvStore& kv_in, const Options& options)
     : kv(kv_in),
       clock(*options.clock),
       stamps(*options.clock),
-      writer(kv_in, *options.clock),
+      writer(kv_in, *options.clock, stamps),
       list_threads(std::max<std::size_t>(2, options.list_threads)),
       name_lists(lists(options, "name")),
       folder_lists(lists(options, "folder")),
       walk_lists(lists(options, "walk")),
+      lists_under_way(options.metrics->gauge("thermocline_catalog_lists_under_way", "LIST requests whose answers are not yet written down")),
       lookups_known(lookups(options, "known")),
       lookups_asked(lookups(options, "store")),
       pool({.name = "list", .threads = list_threads, .max_queued = 65'536}) {}
@@ -55,9 +56,10 @@ void ListenerSlot::call(const std::vector<Notice>& notices, const std::string& r
 }
 
 Engine::Engine(EngineShared& shared, StoreNumber number, const std::string& store_id)
-    : shared_(shared), knowledge_(shared.kv, number, store_id, kNamesInMemory, shared.clock), applier_(knowledge_, shared.writer) {}
+    : shared_(shared), knowledge_(shared.kv, number, store_id, kNamesInMemory), applier_(knowledge_, shared.writer) {}
 
 Result<void> Engine::open() {
+  if (shared_.untrusted != 0) knowledge_.floors().expire({}, shared_.untrusted);
   const std::string header = floor_key(knowledge_.store(), {});
   return shared_.kv.scan(header, [&](std::string_view key, std::string_view value, io::KvStore::Cursor&) {
     if (!key.starts_with(header)) return false;
@@ -77,7 +79,11 @@ Engine::Question Engine::question(const RequestContext& ctx, const store::Object
 void Engine::list(const Question& question, store::ListRequest request, metrics::Counter& counter,
                   std::function<void(Result<store::ListPage>)> then) {
   counter.add();
-  auto shared_then = std::make_shared<decltype(then)>(std::move(then));
+  shared_.lists_under_way.add(1);
+  auto shared_then = std::make_shared<decltype(then)>([&gauge = shared_.lists_under_way, then = std::move(then)](auto page) {
+    then(std::move(page));
+    gauge.add(-1);
+  });
   const auto submitted = shared_.pool.submit(question.ctx.priority, [self = shared_from_this(), question, request = std::move(request),
                                                                      shared_then] {
     if (const auto live = question.ctx.check(self->shared_.clock); !live) return (*shared_then)(fail(live.error()));
@@ -109,7 +115,7 @@ bool Engine::better_listed(std::string_view prefix, std::string_view name, const
   if (singles_.size() > kFoldersCounted) singles_.clear();
   auto& single = singles_[std::string(prefix)];
   if (single.since < need) single = {};
-  if (single.since == 0) single.since = std::max(need, shared_.clock.wall());
+  if (single.since == 0) single.since = std::max(need, shared_.stamps.now());
   if (single.name != name) {
     single.name = name;
     ++single.count;
@@ -135,6 +141,7 @@ void Engine::expire_prefix(const std::string& prefix) {
   std::string value;
   append_be64(value, static_cast<std::uint64_t>(at));
   batch.put(key, value);
+  batch.put(meta_key("clock"), encode(shared_.stamps.mark()));
   const auto written = scanned ? shared_.kv.write(batch) : scanned;
   if (!written) log::warn("catalog: a refresh of '{}' will not survive a restart: {}", prefix, written.error().describe());
 }

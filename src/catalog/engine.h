@@ -36,12 +36,14 @@ struct EngineShared {
   io::KvStore& kv;
   const Clock& clock;
   Stamps stamps;
+  WallNanos untrusted = 0;  ///< stamps up to this one are of a time that nobody knows; 0 = none
   WriterShared writer;
   const std::size_t list_threads;
   std::stop_source stop;
   metrics::Counter& name_lists;
   metrics::Counter& folder_lists;
   metrics::Counter& walk_lists;
+  metrics::Gauge& lists_under_way;  ///< sent or queued, and not yet written down
   metrics::Counter& lookups_known;
   metrics::Counter& lookups_asked;
   ThreadPool pool;
@@ -55,7 +57,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   static constexpr std::size_t kNamesInMemory = 32'768;
 
   Engine(EngineShared& shared, StoreNumber number, const std::string& store_id);
-  /// Reads the floors of explicit refreshes.
+  /// Reads what was declared expired before.
   [[nodiscard]] Result<void> open();
 
   // Each joins a flight that began at `need` or later, or starts one. None waits.

@@ -30,6 +30,11 @@ WallNanos Floors::above(std::string_view path) const {
   return newest;
 }
 
+WallNanos Floors::of_key(std::string_view key) const {
+  MutexLock lock(mutex_);
+  return at(key);
+}
+
 WallNanos Floors::for_name(std::string_view path) const {
   MutexLock lock(mutex_);
   if (floors_.empty()) return 0;

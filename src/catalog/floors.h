@@ -17,6 +17,8 @@ class Floors {
   static constexpr std::size_t kLimit = 65'536;
 
   void expire(std::string_view key_or_prefix, WallNanos at);
+  /// The floor of this very key: the name itself was found wrong, not its folder.
+  [[nodiscard]] WallNanos of_key(std::string_view key) const;
   /// The newest floor that holds for a name: of its key, of its prefix and of all folders above.
   [[nodiscard]] WallNanos for_name(std::string_view path) const;
   /// The newest floor that holds for the listing of `prefix`, floors of names directly in it included: a listing hands out their entries.

@@ -5,27 +5,8 @@
 
 namespace thermo::catalog {
 
-namespace {
-
-/// The newest of some stamps. Those in the future are of a clock that was set back: they count for nothing.
-class Newest {
- public:
-  explicit Newest(const Clock& clock) : latest_(Stamps::latest(clock.wall())) {}
-  void add(WallNanos stamp) {
-    if (stamp <= latest_) newest_ = std::max(newest_, stamp);
-  }
-  /// 0 when it was declared expired since then.
-  [[nodiscard]] WallNanos above(WallNanos floor) const { return newest_ > floor || floor > latest_ ? newest_ : 0; }
-
- private:
-  const WallNanos latest_;
-  WallNanos newest_ = 0;
-};
-
-}  // namespace
-
-Knowledge::Knowledge(io::KvStore& kv, StoreNumber store, std::string store_id, std::size_t names_in_memory, const Clock& clock)
-    : kv_(kv), store_(store), store_id_(std::move(store_id)), clock_(clock), memory_(names_in_memory) {}
+Knowledge::Knowledge(io::KvStore& kv, StoreNumber store, std::string store_id, std::size_t names_in_memory)
+    : kv_(kv), store_(store), store_id_(std::move(store_id)), memory_(names_in_memory) {}
 
 File Knowledge::to_file(std::string_view key, const FileRecord& record) const {
   File file;
@@ -71,30 +52,27 @@ Result<KnownNamePtr> Knowledge::name(std::string_view path, bool may_wait) {
 }
 
 Result<WallNanos> Knowledge::name_since(std::string_view path, const KnownName& known, std::string_view root, bool may_wait) {
-  Newest since(clock_);
-  since.add(known.file_checked);
-  since.add(known.folder_seen);
-  since.add(known.absent_at);
+  WallNanos since = std::max({known.file_checked, known.folder_seen, known.absent_at});
   bool direct = true;
   for (std::string_view prefix = parent_prefix(path);; prefix = parent_prefix(prefix)) {
     TRY_ASSIGN(const auto folder, name(folder_path(prefix), may_wait));
-    since.add(folder->sealed_at);
-    if (std::exchange(direct, false)) since.add(folder->listed_at);
+    since = std::max(since, folder->sealed_at);
+    if (std::exchange(direct, false)) since = std::max(since, folder->listed_at);
     if (prefix.size() <= root.size()) break;
   }
-  return since.above(floors_.for_name(path));
+  return since > floors_.for_name(path) ? since : 0;
 }
 
 Result<WallNanos> Knowledge::listing_since(std::string_view prefix, std::string_view root, bool may_wait) {
-  Newest since(clock_);
+  WallNanos since = 0;
   bool direct = true;
   for (std::string_view at = prefix;; at = parent_prefix(at)) {
     TRY_ASSIGN(const auto folder, name(folder_path(at), may_wait));
-    since.add(folder->sealed_at);
-    if (std::exchange(direct, false)) since.add(folder->listed_at);
+    since = std::max(since, folder->sealed_at);
+    if (std::exchange(direct, false)) since = std::max(since, folder->listed_at);
     if (at.size() <= root.size()) break;
   }
-  return since.above(floors_.for_listing(prefix));
+  return since > floors_.for_listing(prefix) ? since : 0;
 }
 
 void Knowledge::add_root(const std::string& prefix) {

@@ -9,14 +9,13 @@
 
 #include "catalog/floors.h"
 #include "catalog/known_name.h"
-#include "catalog/stamps.h"
 
 namespace thermo::catalog {
 
 /// Thread-safe. Errors: kWouldWaitDevice (may_wait false and a block is not in memory), kCorrupt, kIo.
 class Knowledge {
  public:
-  Knowledge(io::KvStore& kv, StoreNumber store, std::string store_id, std::size_t names_in_memory, const Clock& clock);
+  Knowledge(io::KvStore& kv, StoreNumber store, std::string store_id, std::size_t names_in_memory);
 
   [[nodiscard]] Result<KnownNamePtr> name(std::string_view path, bool may_wait);
 
@@ -51,7 +50,6 @@ class Knowledge {
   io::KvStore& kv_;
   const StoreNumber store_;
   const std::string store_id_;
-  const Clock& clock_;
   MemoryIndex memory_;
   Floors floors_;
   mutable Mutex roots_mutex_{LockRank::kCatalog, "catalog roots"};

@@ -136,7 +136,7 @@ class PageDiff {
   Result<void> found_folder(const std::string& folder, const std::optional<FolderRecord>& known) {
     FolderRecord record;
     if (known) {
-      if (changes_.newer(std::max(known->listed_at, known->sealed_at), coverage_.started)) newer_.push_back(folder);
+      if (std::max(known->listed_at, known->sealed_at) > coverage_.started) newer_.push_back(folder);
       record = *known;
     } else {
       TRY_ASSIGN(record, changes_.ensure_folder(folder, coverage_.started));
@@ -144,8 +144,8 @@ class PageDiff {
     if (!coverage_.deep || coverage_.whole()) return {};
     const bool whole = covers_whole(coverage_, folder);
     const bool seal = whole && !covers_whole_parent(folder);
-    if (seal) changes_.advance(record.sealed_at, coverage_.started);
-    if (!whole) changes_.advance(record.seen_at, coverage_.started);
+    if (seal) record.sealed_at = std::max(record.sealed_at, coverage_.started);
+    if (!whole) record.seen_at = std::max(record.seen_at, coverage_.started);
     if (seal || !whole) changes_.put_folder(folder, record);
     return {};
   }
@@ -157,7 +157,7 @@ class PageDiff {
   }
 
   Result<void> lost_folder(const std::string& folder, const FolderRecord& record) {
-    if (changes_.newer(record, coverage_.started)) {
+    if (ChangeSet::newer(record, coverage_.started)) {
       newer_.push_back(folder);
       return {};
     }
@@ -175,7 +175,7 @@ class PageDiff {
       if (!coverage_.until.empty() && coverage_.until < prefix_end(folder)) continue;
       TRY_ASSIGN(auto record, changes_.folder(folder));
       if (!record) return {};
-      changes_.advance(record->sealed_at, coverage_.continues_since);
+      record->sealed_at = std::max(record->sealed_at, coverage_.continues_since);
       changes_.put_folder(folder, *record);
       return {};
     }
@@ -209,7 +209,7 @@ class PageDiff {
           while (outcome && next != content_.files.end() && (*next)->key < key) outcome = add_next();
           if (!outcome) return false;
           const bool listed = next != content_.files.end() && (*next)->key == key;
-          const bool keep = changes_.newer(record->checked_at, coverage_.started) || in_newer_folder(key);
+          const bool keep = record->checked_at > coverage_.started || in_newer_folder(key);
           if (listed && !keep) outcome = changes_.update_file(**next, *record, coverage_.started, /*look=*/false);
           if (!listed && !keep) outcome = changes_.remove_file(key, *record);
           if (listed) ++next;
@@ -248,12 +248,13 @@ Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage
       return finish();
     }
     TRY_ASSIGN(const auto newest, knowledge_.listing_since(coverage.prefix, {}, /*may_wait=*/true));
-    if (changes.newer(newest, coverage.started)) return {};  // overtaken by a later listing
+    if (newest > coverage.started) return {};  // overtaken by a later listing
     TRY_ASSIGN(auto record, changes.ensure_folder(coverage.prefix, coverage.started));
     TRY(PageDiff(knowledge_, changes, coverage, content).run());
     if (completion) {
-      changes.advance(coverage.deep ? record.sealed_at : record.listed_at, completion->since);
-      changes.advance(record.seen_at, completion->since);
+      WallNanos& told = coverage.deep ? record.sealed_at : record.listed_at;
+      told = std::max(told, completion->since);
+      record.seen_at = std::max(record.seen_at, completion->since);
       if (completion->pages != 0) record.pages = completion->pages;
       changes.put_folder(coverage.prefix, record);
     }

@@ -80,6 +80,13 @@ std::string encode(const Owner& owner) {
   return out;
 }
 
+std::string encode(const Stamps::Mark& mark) {
+  std::string out(1, kFormat);
+  append_be64(out, static_cast<std::uint64_t>(mark.stamp));
+  append_be64(out, static_cast<std::uint64_t>(mark.wall));
+  return out;
+}
+
 Result<FileRecord> decode_file(std::string_view bytes) {
   Reader in{bytes};
   FileRecord record;
@@ -121,6 +128,16 @@ Result<Owner> decode_owner(std::string_view bytes) {
   owner.is_folder = kind[0] == 'f';
   owner.key = std::string(in.rest);
   return owner;
+}
+
+Result<Stamps::Mark> decode_mark(std::string_view bytes) {
+  Reader in{bytes};
+  const auto format = in.take(1);
+  Stamps::Mark mark;
+  mark.stamp = in.time();
+  mark.wall = in.time();
+  if (!in.finished() || format[0] != kFormat) return fail(bad_record("clock"));
+  return mark;
 }
 
 std::uint64_t file_ino(std::string_view store_id, std::string_view key, const store::VersionId& version) {

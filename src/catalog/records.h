@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "catalog/key_layout.h"
+#include "catalog/stamps.h"
 
 namespace thermo::catalog {
 
@@ -45,10 +46,12 @@ struct Owner {
 [[nodiscard]] std::string encode(const FileRecord& record);
 [[nodiscard]] std::string encode(const FolderRecord& record);
 [[nodiscard]] std::string encode(const Owner& owner);
+[[nodiscard]] std::string encode(const Stamps::Mark& mark);
 /// kCorrupt for bytes that encode() did not make.
 [[nodiscard]] Result<FileRecord> decode_file(std::string_view bytes);
 [[nodiscard]] Result<FolderRecord> decode_folder(std::string_view bytes);
 [[nodiscard]] Result<Owner> decode_owner(std::string_view bytes);
+[[nodiscard]] Result<Stamps::Mark> decode_mark(std::string_view bytes);
 
 [[nodiscard]] std::uint64_t file_ino(std::string_view store_id, std::string_view key, const store::VersionId& version);
 [[nodiscard]] std::uint64_t folder_ino(std::string_view store_id, std::string_view prefix);

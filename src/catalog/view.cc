@@ -40,13 +40,13 @@ WallNanos MountView::need() const {
   if (immutable()) return 1;
   if (strict()) return engine_->shared().stamps.next();
   // `+ 1`: what is exactly one TTL old has expired.
-  const WallNanos now = engine_->shared().clock.wall();
+  const WallNanos now = engine_->shared().stamps.now();
   return std::max<WallNanos>(1, now - std::min<WallNanos>(now, freshness_.ttl.count()) + 1);
 }
 
 Nanos MountView::remaining(WallNanos since) const {
   if (immutable()) return Nanos::max();
-  const Nanos age(std::max<WallNanos>(0, engine_->shared().clock.wall() - since));
+  const Nanos age(std::max<WallNanos>(0, engine_->shared().stamps.now() - since));
   return std::max(Nanos::zero(), freshness_.ttl - age);
 }
 
@@ -136,7 +136,7 @@ Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std:
   TRY_ASSIGN(const auto folder, engine_->knowledge().name(folder_path(prefix), true));
   const bool listable = strict() ? folder->pages == 1 : engine_->better_listed(prefix, name, *folder, need);
   const bool tried = std::any_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kFolder; });
-  if (listable && !tried && engine_->knowledge().floors().for_name(path) == 0) {
+  if (listable && !tried && engine_->knowledge().floors().of_key(path) == 0) {
     auto flight = engine_->list_folder(ctx, store_, prefix, Engine::kBigPages, need);
     if (join_once(flight, joined)) return flight;
   }

@@ -130,7 +130,7 @@ TEST_F(CatalogTest, OneGivesUpTheOtherGetsHisAnswer) {
   stop.request_stop();
   impatient.join();
   patient.join();
-  EXPECT_LE(store_->take_lists(), 3);
+  EXPECT_LE(take_lists(), 3);
 }
 
 TEST_F(CatalogTest, ShutdownInTheMiddleOfAListing) {

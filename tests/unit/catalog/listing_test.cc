@@ -78,10 +78,10 @@ TEST_F(CatalogTest, AttributesComeFromTheListing) {
                             return true;
                           },
                           nullptr));
-  store_->take_lists();
+  take_lists();
   (void)file("p/", "f");
   EXPECT_EQ(look("p/", "g"), std::nullopt);
-  EXPECT_EQ(store_->take_lists(), 0) << "one LIST serves all names of its folder";
+  EXPECT_EQ(take_lists(), 0) << "one LIST serves all names of its folder";
   EXPECT_EQ(store_->heads, 0);
 }
 
@@ -90,16 +90,16 @@ TEST_F(CatalogTest, WalkOf4220EntriesTakesEightListsAtMost) {
   for (int i = 0; i < 20; ++i) store_->write("tree/top" + std::to_string(i));
   store_->delay = Millis(5);
   EXPECT_EQ(walk(*view_, "tree/", std::chrono::microseconds(200)), 4220u);
-  EXPECT_LE(store_->take_lists(), 8);
+  EXPECT_LE(take_lists(), 8);
   EXPECT_EQ(walk(*view_, "tree/"), 4220u);
-  EXPECT_EQ(store_->take_lists(), 0);
+  EXPECT_EQ(take_lists(), 0);
   // Everything is known now: lookups too.
   EXPECT_EQ(file("tree/d117/", "f0003").key, "tree/d117/f0003");
   EXPECT_EQ(look("tree/d117/", "g"), std::nullopt);
-  EXPECT_EQ(store_->take_lists(), 0);
+  EXPECT_EQ(take_lists(), 0);
   clock_.advance(std::chrono::seconds(61));
   EXPECT_EQ(walk(*view_, "tree/"), 4220u);
-  EXPECT_LE(store_->take_lists(), 8) << "after expiry the same again";
+  EXPECT_LE(take_lists(), 8) << "after expiry the same again";
 }
 
 TEST_F(CatalogTest, WalkOfNestedAndUnevenFolders) {
@@ -115,13 +115,13 @@ TEST_F(CatalogTest, WalkOfNestedAndUnevenFolders) {
     ++entries;
   }
   EXPECT_EQ(walk(*view_, "t/"), entries + folders.size());
-  EXPECT_LE(store_->take_lists(), 14) << "7 pages, the root's own, and a few where a page ends inside of a folder";
+  EXPECT_LE(take_lists(), 14) << "7 pages, the root's own, and a few where a page ends inside of a folder";
 }
 
 TEST_F(CatalogTest, RandomFoldersFallBackToTheirOwnListing) {
   put_tree(*store_, "tree/", 100, 30);
   (void)names("tree/");
-  store_->take_lists();
+  take_lists();
   Rng rng(11);
   std::set<std::string> asked;
   for (int i = 0; i < 30; ++i) {
@@ -130,19 +130,19 @@ TEST_F(CatalogTest, RandomFoldersFallBackToTheirOwnListing) {
     EXPECT_EQ(names(name).size(), 30u);
     asked.insert(name);
   }
-  EXPECT_LE(store_->take_lists(), static_cast<int>(asked.size()) + 4);
+  EXPECT_LE(take_lists(), static_cast<int>(asked.size()) + 4);
 }
 
 TEST_F(CatalogTest, LeafFolderIsRefreshedByOneList) {
   for (int i = 0; i < 100; ++i) store_->write("d/f" + std::to_string(i));
   EXPECT_EQ(names("d/").size(), 100u);
   clock_.advance(std::chrono::seconds(61));
-  store_->take_lists();
+  take_lists();
   EXPECT_EQ(names("d/").size(), 100u);
-  EXPECT_EQ(store_->take_lists(), 1);
+  EXPECT_EQ(take_lists(), 1);
   clock_.advance(std::chrono::seconds(61));
   for (int i = 0; i < 100; ++i) (void)file("d/", "f" + std::to_string(i));
-  EXPECT_EQ(store_->take_lists(), 1);
+  EXPECT_EQ(take_lists(), 1);
 }
 
 
@@ -161,14 +161,14 @@ TEST_F(CatalogTest, TwentyThousandNamesInParallel) {
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(got, Names(want.begin(), want.end()));
   std::printf("20,000 names: %.0f ms, %d LISTs\n", spent.count(), store_->lists.load());
-  EXPECT_LE(store_->take_lists(), 31);
+  EXPECT_LE(take_lists(), 31);
   EXPECT_GT(store_->most_in_flight, 3);
   EXPECT_LT(spent.count(), 3000) << "generous: sanitizers and busy machines; 500 on a quiet one";
   const auto again = std::chrono::steady_clock::now();
   EXPECT_EQ(names("wide/").size(), 20'000u);
   const std::chrono::duration<double> second = std::chrono::steady_clock::now() - again;
   std::printf("again: %.0f names/s\n", 20'000 / second.count());
-  EXPECT_EQ(store_->take_lists(), 0);
+  EXPECT_EQ(take_lists(), 0);
 }
 
 TEST_F(CatalogTest, BigFolderOfFoldersAndFiles) {
@@ -186,7 +186,7 @@ TEST_F(CatalogTest, BigFolderOfFoldersAndFiles) {
     want.insert(name);
   }
   EXPECT_EQ(names("mix/"), Names(want.begin(), want.end()));
-  EXPECT_LE(store_->take_lists(), 12);
+  EXPECT_LE(take_lists(), 12);
 }
 
 TEST_F(CatalogTest, ConcurrentListingsShareOneFlight) {
@@ -195,7 +195,7 @@ TEST_F(CatalogTest, ConcurrentListingsShareOneFlight) {
   std::vector<std::thread> readers;
   for (int i = 0; i < 8; ++i) readers.emplace_back([&] { EXPECT_EQ(names("d/").size(), 2500u); });
   for (auto& reader : readers) reader.join();
-  EXPECT_LE(store_->take_lists(), 9);
+  EXPECT_LE(take_lists(), 9);
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ TEST_F(CatalogTest, UnlistedFileIsFoundInOneRound) {
   EXPECT_EQ(found.size, 4u);
   EXPECT_GE(found.number, kFirstNumber);
   EXPECT_EQ(found.version, store::version_id(store_->id(), "d/q", found.etag, 4));
-  EXPECT_LE(store_->take_lists(), 3);
+  EXPECT_LE(take_lists(), 3);
   EXPECT_EQ(file("d/", "q").number, found.number);
-  EXPECT_EQ(store_->take_lists(), 0) << "a known name costs nothing";
+  EXPECT_EQ(take_lists(), 0) << "a known name costs nothing";
   EXPECT_EQ(store_->heads, 0);
 }
 
@@ -31,7 +31,7 @@ TEST_F(CatalogTest, SmallSubtreeCostsOneRoundInAll) {
   EXPECT_EQ(file("a/b/c/", "f17").key, "a/b/c/f17");
   EXPECT_EQ(look("a/b/c/", "absent"), std::nullopt);
   EXPECT_LT(std::chrono::steady_clock::now() - start, Millis(59));
-  EXPECT_LE(store_->take_lists(), 3);
+  EXPECT_LE(take_lists(), 3);
 }
 
 TEST_F(CatalogTest, LargeSubtreeCostsOneRoundPerComponent) {
@@ -59,18 +59,18 @@ TEST_F(CatalogTest, KeysBetweenObjectAndFolderDoNotHideEither) {
 TEST_F(CatalogTest, SecondNameListsTheFolderOnce) {
   for (int i = 0; i < 500; ++i) store_->write("d/f" + std::to_string(i));
   (void)file("d/", "f1");
-  store_->take_lists();
+  take_lists();
   for (int i = 0; i < 500; ++i) (void)file("d/", "f" + std::to_string(i));
   EXPECT_EQ(look("d/", "absent"), std::nullopt);
   EXPECT_EQ(look("d/", "f"), std::nullopt);
-  EXPECT_EQ(store_->take_lists(), 1);
+  EXPECT_EQ(take_lists(), 1);
 }
 
 TEST_F(CatalogTest, NegativeAnswerIsKeptAndExpires) {
   EXPECT_EQ(look("d/", "q"), std::nullopt);
-  store_->take_lists();
+  take_lists();
   EXPECT_EQ(look("d/", "q"), std::nullopt);
-  EXPECT_EQ(store_->take_lists(), 0);
+  EXPECT_EQ(take_lists(), 0);
   store_->write("d/q");
   clock_.advance(std::chrono::seconds(61));
   EXPECT_EQ(file("d/", "q").key, "d/q");
@@ -82,10 +82,10 @@ TEST_F(CatalogTest, BigFolderIsAskedByName) {
   (void)file("d/", "f124999");  // starts a listing, which finds the folder too big for lookups
   for (int i = 0; i < 100 && store_->in_flight > 0; ++i) std::this_thread::sleep_for(Millis(10));
   std::this_thread::sleep_for(Millis(300));
-  store_->take_lists();
+  take_lists();
   clock_.advance(std::chrono::seconds(61));
   for (int i = 0; i < 10; ++i) (void)file("d/", "f" + std::to_string(110'000 + 7 * i));
-  EXPECT_LE(store_->take_lists(), 30);
+  EXPECT_LE(take_lists(), 30);
   for (const auto& request : store_->log()) EXPECT_LE(request.max_keys, 1000u);
 }
 
@@ -101,7 +101,7 @@ TEST_F(CatalogTest, ManyReadersShareOneQuestion) {
     });
   }
   for (auto& reader : readers) reader.join();
-  EXPECT_LE(store_->take_lists(), 3);
+  EXPECT_LE(take_lists(), 3);
 }
 
 TEST_F(CatalogTest, ReadersOfManyNamesShareTheFolder) {
@@ -115,7 +115,7 @@ TEST_F(CatalogTest, ReadersOfManyNamesShareTheFolder) {
     });
   }
   for (auto& reader : readers) reader.join();
-  EXPECT_LE(store_->take_lists(), 8);
+  EXPECT_LE(take_lists(), 8);
 }
 
 TEST_F(CatalogTest, WithoutWaitingItSaysWhatItWouldNeed) {
@@ -124,7 +124,7 @@ TEST_F(CatalogTest, WithoutWaitingItSaysWhatItWouldNeed) {
   EXPECT_EQ(view_->lookup(now, "d/", "q").error().code(), ErrorCode::kWouldWaitStore);
   const auto visit = [](const ListedName&) { return true; };
   EXPECT_EQ(view_->list(now, "d/", {}, visit, nullptr).error().code(), ErrorCode::kWouldWaitStore);
-  EXPECT_EQ(store_->take_lists(), 0);
+  EXPECT_EQ(take_lists(), 0);
   const auto known = file("d/", "q");
   EXPECT_EQ(names("d/"), Names{"q"});
   EXPECT_TRUE(view_->lookup(now, "d/", "q")->entry);
