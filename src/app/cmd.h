@@ -8,8 +8,10 @@
 
 #include "app/command_line.h"
 #include "app/places.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "front/admin/client.h"
+#include "front/admin/unique_fd.h"
 
 namespace thermo::app {
 
@@ -42,7 +44,9 @@ void make_plain(nlohmann::json& value);
 
 /// Says a sentence on stderr.
 void say(const std::string& sentence);
-/// Ends a process's existence politely: waits until the peer of `client` is gone, at most 10 s. For a daemon that said it ends.
-void wait_for_exit(const admin::Client& client);
+/// The process at the other end, to wait for; invalid when it has gone already.
+[[nodiscard]] admin::UniqueFd process_of(const admin::Client& client);
+/// True once the process is gone, false when it still lives after `patience`.
+bool wait_for_end(const admin::UniqueFd& process, Millis patience);
 
 }  // namespace thermo::app

@@ -1,7 +1,9 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -9,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -19,6 +22,7 @@
 #include "app/store_url.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "front/admin/protocol.h"
 #include "front/fuse/mount.h"
 
 namespace thermo::app {
@@ -29,38 +33,48 @@ using nlohmann::json;
 constexpr auto kPreparePatience = std::chrono::seconds(30);
 constexpr auto kAttachPatience = std::chrono::seconds(30);
 constexpr auto kDaemonPatience = std::chrono::seconds(15);
+constexpr auto kEndPatience = Millis(3000);
 
+/// The daemon that a mount goes to.
 struct Attached {
   std::unique_ptr<admin::Client> client;
-  pid_t child = -1;  ///< the daemon, when it is a foreground child of ours
   json prepared;
+  admin::UniqueFd process;   ///< of the daemon, to wait for
+  bool started = false;      ///< by us
+  pid_t child = -1;          ///< it, when it is a foreground child of ours
 };
 
 /// Finds or starts the daemon of the cache and lets it check the store. Two `thermo mount` at once, or one while the last daemon
 /// is still ending, meet here: whoever loses the race for the cache's lock tries the winner's socket again.
-Result<Attached> reach_daemon(const Invocation& invocation, const std::string& folder, const json& request) {
+Result<void> reach_daemon(const Invocation& invocation, const std::string& folder, const json& request, Attached& attached) {
   const MonoTime until = Clock::system().now() + kDaemonPatience;
-  Attached attached;
   for (;;) {
     auto client = admin::connect_client(socket_path(folder));
     std::optional<Error> trouble;
     if (client) {
+      attached.process = process_of(**client);
       auto answer = (*client)->call(request, {}, {}, kPreparePatience);
       if (answer) {
         attached.client = std::move(*client);
         attached.prepared = std::move(*answer);
-        return attached;
+        return {};
       }
       // It ended under us: start another one. All else is about this mount.
       const auto code = answer.error().code();
       const bool ended = code == ErrorCode::kCancelled || (code == ErrorCode::kUnavailable && !(*client)->connected());
       if (!ended) return fail(answer.error());
       trouble = answer.error();
+    } else if (client.error().code() == ErrorCode::kAccessDenied) {
+      return fail(ErrorCode::kAccessDenied,
+                  fmt::format("the cache folder '{}' belongs to another user, and only that user, root and members of the group "
+                              "thermo may use its daemon ({}); choose another with --cache",
+                              folder, client.error().message()));
     } else if (client.error().code() != ErrorCode::kUnavailable) {
       return fail(client.error());
     } else {
       auto started = start_daemon({folder, invocation.settings, invocation.foreground});
       if (started) {
+        attached.started = true;
         if (invocation.foreground) attached.child = started->pid;
         continue;
       }
@@ -70,6 +84,12 @@ Result<Attached> reach_daemon(const Invocation& invocation, const std::string& f
     if (Clock::system().now() >= until) return fail(*trouble);
     std::this_thread::sleep_for(Millis(100));
   }
+}
+
+/// A mount that failed leaves nothing behind: the daemon that was started for it ends with our connection, unless others came.
+void let_go(Attached& attached) {
+  attached.client.reset();
+  if (attached.started) wait_for_end(attached.process, kEndPatience);
 }
 
 /// Undoes a mount that nobody serves (any more).
@@ -112,43 +132,38 @@ Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path,
     tell.reset();
   });
   Result<void> result;
-  bool lazy = false;
-  for (;;) {
+  int asked = 0;
+  while (result) {
     std::array<pollfd, 2> polled{pollfd{signals, POLLIN, 0}, pollfd{gone.get(), POLLIN, 0}};
     if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) break;
     if (polled[1].revents != 0) break;
     if ((polled[0].revents & POLLIN) == 0) continue;
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
-    auto unmounted = fuse::unmount(path, lazy);
-    if (!unmounted && !lazy) {
-      say(fmt::format("{}; detaching it, its users get errors from here on", unmounted.error().message()));
-      lazy = true;
-      unmounted = fuse::unmount(path, true);
+    if (++asked == 1) {
+      auto unmounted = fuse::unmount(path, false);
+      if (unmounted) continue;
+      say(fmt::format("{}; it is detached and ends when they are done, or at the next Ctrl-C", unmounted.error().message()));
+      result = fuse::unmount(path, true);
+    } else if (attached.child > 0) {
+      ::kill(attached.child, SIGTERM);
+    } else {
+      result = fail(ErrorCode::kBusy, fmt::format("'{}' is detached, but programs still use it; the daemon serves them", path));
     }
-    if (!unmounted) result = fail(unmounted.error());
   }
+  if (!result) ::shutdown(attached.client->fd(), SHUT_RDWR);
   waiter.join();
   if (attached.child > 0) ::waitpid(attached.child, nullptr, 0);
   return result;
 }
 
-}  // namespace
+/// "rw" among the words of a -o list.
+bool asks_to_write(std::string_view words) { return fmt::format(",{},", words).find(",rw,") != std::string::npos; }
 
-Result<void> cmd_mount(const Invocation& invocation) {
-  const Settings& settings = invocation.settings;
-  for (const auto& note : invocation.notes) say("note: " + note);
-  log::set_level(log::Level::kError);  // what matters is said here in sentences; the daemon has its own log
-  TRY_ASSIGN(const auto url, parse_store_url(invocation.positional.at(0), false));
-  TRY_ASSIGN(const auto options, fuse::parse_mount_options(settings.text("o")));
-
-  // A mount that a dead daemon left there goes first: its folder answers nothing, not even to realpath.
-  TRY_ASSIGN(const bool cleared, fuse::clear_dead_mount(invocation.positional.at(1)));
-  if (cleared) say(fmt::format("note: '{}' held a mount whose daemon is dead; it is replaced", invocation.positional.at(1)));
-  TRY_ASSIGN(const std::string path, fuse::canonical_mount_path(invocation.positional.at(1)));
-  TRY_ASSIGN(const auto spec, make_mount_spec(url, path, settings));
-  TRY_ASSIGN(const std::string folder, cache_folder(settings));
-
+/// What is done once the daemon has seen the store: mount, hand the descriptor over, see that the mount answers.
+Result<void> put_up(const Invocation& invocation, const fuse::MountRequest& request, Attached& attached) {
+  TRY_ASSIGN(auto mounted, fuse::mount_fuse(request));
+  if (!mounted.privileged) say("note: mounted through fusermount3: kernel read-ahead stays small and passthrough is off");
   admin::UniqueFd signals;
   if (invocation.foreground) {
     sigset_t set;
@@ -157,18 +172,6 @@ Result<void> cmd_mount(const Invocation& invocation) {
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signals.reset(::signalfd(-1, &set, SFD_CLOEXEC));
   }
-
-  const bool ran_before = admin::connect_client(socket_path(folder)).has_value();
-  TRY_ASSIGN(auto attached, reach_daemon(invocation, folder, {{"command", "prepare"}, {"spec", to_json(spec)}}));
-  if (ran_before) warn_of_ignored(settings, attached.prepared);
-  if (attached.prepared.value("empty", false)) say(fmt::format("note: there is nothing at {} yet", url.text()));
-
-  fuse::MountRequest request;
-  request.path = path;
-  request.source = url.text();
-  request.options = options;
-  TRY_ASSIGN(auto mounted, fuse::mount_fuse(request));
-  if (!mounted.privileged) say("note: mounted through fusermount3: kernel read-ahead stays small and passthrough is off");
   const std::array<int, 1> descriptors{mounted.device.get()};
   auto answer =
       attached.client->call({{"command", "attach"}, {"privileged", mounted.privileged}}, descriptors, {}, kAttachPatience);
@@ -184,19 +187,57 @@ Result<void> cmd_mount(const Invocation& invocation) {
   if (mounted.privileged) {
     if (auto raised = fuse::raise_read_ahead(mounted.path); !raised) say(fmt::format("note: {}", raised.error().message()));
   }
-  const auto id = answer->at("mount").get<std::uint64_t>();
   if (!invocation.foreground) return {};
-  return stay(attached, id, mounted.path, signals.get());
+  return stay(attached, answer->at("mount").get<std::uint64_t>(), mounted.path, signals.get());
+}
+
+}  // namespace
+
+Result<void> cmd_mount(const Invocation& invocation) {
+  const Settings& settings = invocation.settings;
+  for (const auto& note : invocation.notes) say("note: " + note);
+  log::set_level(log::Level::kError);  // what matters is said here in sentences; the daemon has its own log
+  TRY_ASSIGN(const auto url, parse_store_url(invocation.positional.at(0), false));
+  fuse::MountRequest request;
+  request.source = url.text();
+  TRY_ASSIGN(request.options, fuse::parse_mount_options(settings.text("o")));
+  request.options.flags |= MS_RDONLY;  // what is true is shown: in `mount`, to access(2), in each EROFS
+  if (asks_to_write(settings.text("o"))) say("note: -o rw: this release mounts read-only");
+
+  // A mount that a dead daemon left there goes first: its folder answers nothing, not even to realpath.
+  TRY_ASSIGN(const bool cleared, fuse::clear_dead_mount(invocation.positional.at(1)));
+  if (cleared) say(fmt::format("note: '{}' held a mount whose daemon is dead; it is replaced", invocation.positional.at(1)));
+  TRY_ASSIGN(request.path, fuse::canonical_mount_path(invocation.positional.at(1)));
+  TRY(fuse::check_mount(request));
+  TRY_ASSIGN(const auto spec, make_mount_spec(url, request.path, settings));
+  TRY_ASSIGN(const std::string folder, cache_folder(settings));
+
+  const bool ran_before = admin::connect_client(socket_path(folder)).has_value();
+  Attached attached;
+  auto done = reach_daemon(invocation, folder, {{"command", "prepare"}, {"spec", to_json(spec)}}, attached);
+  if (done) {
+    if (ran_before && !attached.started) warn_of_ignored(settings, attached.prepared);
+    if (attached.prepared.value("empty", false)) say(fmt::format("note: there is nothing at {} yet", url.text()));
+    done = put_up(invocation, request, attached);
+  }
+  if (!done) let_go(attached);
+  return done;
 }
 
 Result<void> cmd_umount(const Invocation& invocation) {
   const std::string& given = invocation.positional.at(0);
+  const auto report = [&](const std::string& path, bool was_dead, bool daemon_ended) {
+    if (!invocation.json) return;
+    const json answer{{"mount_point", path}, {"was_dead", was_dead}, {"daemon_ended", daemon_ended}};
+    std::cout << admin::to_text(answer, 2) << '\n';
+  };
   TRY_ASSIGN(const bool dead, fuse::clear_dead_mount(given));
+  TRY_ASSIGN(const std::string path, fuse::canonical_mount_path(given));
   if (dead) {
     say(fmt::format("note: the mount at '{}' was dead; it is cleared", given));
+    report(path, true, true);
     return {};
   }
-  TRY_ASSIGN(const std::string path, fuse::canonical_mount_path(given));
   const auto mount = fuse::mount_at(path);
   if (!mount || mount->type != fuse::kFsType)
     return fail(ErrorCode::kNotFound,
@@ -207,13 +248,20 @@ Result<void> cmd_umount(const Invocation& invocation) {
   if (located) {
     if (auto connected = admin::connect_client(located->admin.socket)) client = std::move(*connected);
   }
+  admin::UniqueFd process;
+  if (client) process = process_of(*client);
   TRY(fuse::unmount(path, invocation.lazy));
-  if (!client) return {};
-  auto gone = client->call({{"command", "wait_gone"}, {"mount", located->admin.mount_id}}, {}, {}, std::chrono::seconds(40));
-  if (gone && gone->value("ends", false)) wait_for_exit(*client);
-  // A daemon that ended with its last mount may be gone before it answers: that is what was asked for.
-  if (!gone && gone.error().code() != ErrorCode::kUnavailable && gone.error().code() != ErrorCode::kCancelled)
-    return fail(gone.error());
+  bool ended = false;
+  if (client) {
+    auto gone = client->call({{"command", "wait_gone"}, {"mount", located->admin.mount_id}}, {}, {}, std::chrono::seconds(40));
+    // A daemon that ends with its last mount may be gone before it answers: that is what was asked for.
+    const bool ending =
+        gone ? gone->value("ends", false)
+             : gone.error().code() == ErrorCode::kUnavailable || gone.error().code() == ErrorCode::kCancelled;
+    if (!gone && !ending) return fail(gone.error());
+    ended = ending && wait_for_end(process, kDaemonPatience);
+  }
+  report(path, false, ended);
   return {};
 }
 

@@ -70,6 +70,8 @@ Result<std::set<std::string>> sockets_for(const Invocation& invocation) {
       sockets.insert(located->admin.socket);
     } else if (located.error().code() == ErrorCode::kStale) {
       say(std::string(located.error().message()));
+    } else if (located.error().code() == ErrorCode::kAccessDenied) {
+      say(fmt::format("note: the mount at '{}' lets only its own user in and is not shown", mount.path));
     }
   }
   TRY_ASSIGN(const auto folder, cache_folder(invocation.settings));
@@ -101,14 +103,17 @@ Result<void> cmd_status(const Invocation& invocation) {
   return {};
 }
 
-void wait_for_exit(const admin::Client& client) {
+admin::UniqueFd process_of(const admin::Client& client) {
   ucred peer{};
   socklen_t length = sizeof peer;
-  if (::getsockopt(client.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.pid <= 0) return;
-  const admin::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
-  if (!process.valid()) return;  // gone already, or in another namespace
+  if (::getsockopt(client.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.pid <= 0) return {};
+  return admin::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+}
+
+bool wait_for_end(const admin::UniqueFd& process, Millis patience) {
+  if (!process.valid()) return true;  // gone already, or in another namespace
   pollfd p{process.get(), POLLIN, 0};
-  (void)::poll(&p, 1, 10'000);
+  return ::poll(&p, 1, static_cast<int>(patience.count())) > 0;
 }
 
 }  // namespace thermo::app

@@ -1,9 +1,11 @@
 #include "app/command_line.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <sstream>
 
@@ -88,20 +90,30 @@ class Parser {
     return {};
   }
 
-  /// The first flag of a command that it does not have: CLI11 would rather complain about the words around it.
+  /// The first flag of a command that it does not have, or that lacks its value: CLI11 would take the next flag for the value, or
+  /// complain about the words around it.
   Result<void> check_flags(std::span<const std::string> args) const {
     const auto sub = args.empty() ? subs_.end() : subs_.find(args[0]);
     if (sub == subs_.end()) return {};
-    std::vector<std::string> texts;
-    for (const auto* option : sub->second->get_options())
-      for (const auto& text : option->get_lnames()) texts.push_back("--" + text);
-    const std::vector<std::string_view> known(texts.begin(), texts.end());
-    for (const auto& arg : args.subspan(1)) {
-      if (arg == "--") break;
-      const std::string_view flag = std::string_view(arg).substr(0, arg.find('='));
-      if (!flag.starts_with("--") || std::find(known.begin(), known.end(), flag) != known.end()) continue;
-      return fail(ErrorCode::kInvalidArgument,
-                  fmt::format("`thermo {}` has no flag '{}'{}", args[0], flag, did_you_mean(flag, known)));
+    std::map<std::string, const CLI::Option*, std::less<>> known;
+    for (const auto* option : sub->second->get_options()) {
+      for (const auto& text : option->get_lnames()) known.emplace("--" + text, option);
+      for (const auto& text : option->get_snames()) known.emplace("-" + text, option);
+    }
+    for (std::size_t i = 1; i < args.size() && args[i] != "--"; ++i) {
+      const std::string_view flag = std::string_view(args[i]).substr(0, args[i].find('='));
+      const auto it = known.find(flag);
+      if (it == known.end()) {
+        if (!flag.starts_with("--")) continue;  // a word, or letters that CLI11 takes apart
+        std::vector<std::string_view> names;
+        for (const auto& [name, option] : known) names.push_back(name);
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("`thermo {}` has no flag '{}'{}", args[0], flag, did_you_mean(flag, names)));
+      }
+      if (it->second->get_items_expected_max() == 0 || flag.size() < args[i].size()) continue;
+      ++i;
+      if (i == args.size() || known.find(args[i]) != known.end())
+        return fail(ErrorCode::kInvalidArgument, fmt::format("{} needs a value; `thermo {} --help` shows how", flag, args[0]));
     }
     return {};
   }
@@ -208,7 +220,7 @@ class Parser {
   void s3sim(CLI::App* sub) {
     auto& a = out_.s3sim;
     sub->add_option("DIR", a.folder, "folder to serve: each sub-folder is a bucket");
-    sub->add_flag("--memory", a.memory, "flat keys in memory; a bucket is made by its first PUT or by CreateBucket");
+    sub->add_flag("--memory", a.memory, "flat keys in memory; buckets are made by CreateBucket");
     sub->add_option("--proxy", a.proxy, "stand in front of this endpoint")->type_name("URL");
     sub->add_option("--address", a.address, "address to listen on (default: 127.0.0.1)")->type_name("ADDRESS");
     sub->add_option("--port", a.port, "port; 0 takes a free one (default: 9000)")->type_name("N")->check(CLI::Range(0, 65535));
@@ -284,6 +296,23 @@ bool is_command(std::string_view word) {
   return std::any_of(kCommands.begin(), kCommands.end(), [&](const auto& entry) { return entry.first == word; });
 }
 
+/// The command that a word was meant to be, or nothing.
+std::string_view mistyped(std::string_view word, std::size_t most) {
+  std::vector<std::string_view> known;
+  for (const auto& [command, value] : kCommands) known.push_back(command);
+  return nearest(word, known, most);
+}
+
+Result<Invocation> unknown_command(std::string_view word, std::string_view meant) {
+  const auto guess = meant.empty() ? std::string("; `thermo --help` lists them") : fmt::format("; did you mean '{}'?", meant);
+  return fail(ErrorCode::kInvalidArgument, fmt::format("unknown command '{}'{}", word, guess));
+}
+
+bool is_missing(const std::string& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 /// Words that belong to the program itself and not to goofys' form.
 bool is_own_flag(std::string_view word) { return word == "-v" || word == "--version" || word == "-h" || word == "--help"; }
 
@@ -328,14 +357,16 @@ Result<Invocation> parse_command_line(const std::string& program, std::span<cons
     }
     return Parser().parse(words);
   }
-  // A single word is a mistyped command rather than a bucket.
-  if (args.size() == 1 && !args[0].starts_with('-')) {
-    std::vector<std::string_view> known;
-    for (const auto& [command, value] : kCommands) known.push_back(command);
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("unknown command '{}'{}; `thermo --help` lists them", args[0], did_you_mean(args[0], known)));
-  }
-  return parse_bare(args);
+  // "statsu" alone, or "mout BUCKET FOLDER", is a mistyped command rather than a bucket; "umuont FOLDER" could be either.
+  if (args[0].starts_with('-')) return parse_bare(args);
+  if (args.size() == 1) return unknown_command(args[0], mistyped(args[0], 2));
+  const auto meant = mistyped(args[0], 1);
+  if (meant.empty()) return parse_bare(args);
+  auto bare = parse_bare(args);
+  if (bare && bare->command != Command::kMount) return bare;
+  if (!bare || is_missing(bare->positional.at(1))) return unknown_command(args[0], meant);
+  bare->notes.push_back(fmt::format("'{}' is taken for a bucket; the command is `thermo {}`", args[0], meant));
+  return bare;
 }
 
 }  // namespace thermo::app

@@ -16,6 +16,15 @@ namespace {
 
 constexpr std::size_t kMaxConfigBytes = 1u << 20;
 
+/// "ttl" for "mount.ttl": the section is what people forget first.
+std::string suggest(std::string_view key) {
+  for (const auto known : option_keys()) {
+    if (known.substr(known.find('.') + 1) == key)
+      return fmt::format("; write it as '{}', below [{}]", known, known.substr(0, known.find('.')));
+  }
+  return did_you_mean(key, option_keys());
+}
+
 struct Reader {
   std::string_view file;
   Settings& settings;
@@ -34,8 +43,8 @@ struct Reader {
       } else if (const auto* inner = node.as_table(); inner != nullptr && path.empty()) {
         TRY(this->table(*inner, key));
       } else {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("{}:{}: unknown key '{}'{}", file, name.source().begin.line, key,
-                                                             did_you_mean(key, option_keys())));
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{}:{}: unknown key '{}'{}", file, name.source().begin.line, key, suggest(key)));
       }
     }
     return {};

@@ -39,7 +39,11 @@ Result<void> Daemon::open_parts() {
     return named ? error : error.within(fmt::format("cache folder '{}'", folder));
   };
   auto disk = io::open_disk(folder);
-  if (!disk) return fail(inside(disk.error()));
+  if (!disk) {
+    return fail(Error(disk.error().code(), fmt::format("cache folder '{}' cannot be made or used: {}; make it, change its owner, or choose "
+                                                       "another with --cache",
+                                                       folder, disk.error().message())));
+  }
   auto space = (*disk)->space();
   if (!space) return fail(inside(space.error()));
 

@@ -78,7 +78,8 @@ const GoofysFlag* find_flag(std::string_view name) {
 }
 
 /// Flags of `thermo mount` that are not in the option table.
-bool own_switch(std::string_view name) { return name == "foreground" || name == "json" || name == "help"; }
+bool own_switch(std::string_view name) { return name == "foreground"; }
+bool asks_for_help(std::string_view name) { return name == "help" || name == "h"; }
 bool own_valued(std::string_view name) { return name == "config"; }
 
 std::optional<bool> go_bool(std::string_view text) {
@@ -108,6 +109,7 @@ class Rewriter {
         value = name.substr(equals + 1);
         name = name.substr(0, equals);
       }
+      if (asks_for_help(name)) return Rewritten{{"--help"}, {}};
       const auto* flag = find_flag(name);
       const auto* own = flag == nullptr ? find_option(name) : nullptr;
       if (flag == nullptr && own == nullptr && !own_switch(name) && !own_valued(name)) return unknown(word, name);
@@ -133,9 +135,14 @@ class Rewriter {
 
  private:
   Result<Rewritten> unknown(std::string_view word, std::string_view name) const {
-    auto names = option_names();
-    for (const auto& flag : kFlags) names.push_back(flag.name);
-    return fail(ErrorCode::kInvalidArgument, fmt::format("unknown flag '{}'{}", word, did_you_mean(name, names)));
+    std::vector<std::string> flags;
+    const auto add_flag = [&](std::string_view known) { flags.push_back(fmt::format("{}{}", known.size() == 1 ? "-" : "--", known)); };
+    for (const auto known : option_names()) add_flag(known);
+    for (const auto& flag : kFlags) add_flag(flag.name);
+    const std::vector<std::string_view> known(flags.begin(), flags.end());
+    const auto guess = did_you_mean(fmt::format("--{}", name), known);
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("unknown flag '{}'{}", word, guess.empty() ? "; `thermo mount --help` lists them" : guess));
   }
 
   void add(std::string_view name, const std::optional<std::string>& value) {
@@ -187,9 +194,10 @@ class Rewriter {
 
   Result<Rewritten> finish() {
     if (positional_.size() != 2) {
-      return fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("need a bucket and a mount point, got {} of them; `thermo --help` shows the commands", positional_.size()));
+      std::string got;
+      for (const auto& word : positional_) got += fmt::format("{}'{}'", got.empty() ? "" : ", ", word);
+      return fail(ErrorCode::kInvalidArgument, fmt::format("need a bucket and a mount point, got {}; `thermo --help` shows the commands",
+                                                           got.empty() ? "neither" : got));
     }
     if (ttl_) {
       // In goofys 0 means "never from memory": strict here.

@@ -26,9 +26,13 @@ std::size_t edits(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  return nearest(word, candidates, std::max<std::size_t>(2, word.size() / 3));
+}
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates, std::size_t most) {
   if (word.size() > 64) return {};
   std::string_view best;
-  std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::size_t fewest = most + 1;
   for (const auto candidate : candidates) {
     const std::size_t n = edits(word, candidate);
     if (n < fewest) {

@@ -47,9 +47,9 @@ constexpr std::array kTable{
         "folder of the cache; one daemon serves all mounts on it (default: /var/cache/thermo for root, else ~/.cache/thermo)",
         kCache, kBothScopes},
     OptionSpec{"cache-size", "cache.size", Kind::kShare, "20%", "SIZE",
-               "bytes the cache may take on disk, or a share of its file system such as 20%", kCache, kBothScopes},
+               "bytes the cache may take on disk, or a share of its file system such as 20%", kCache, kBothScopes, "1MiB"},
     OptionSpec{"memory", "cache.memory", Kind::kSize, "256MiB", "SIZE", "memory for all buffers: fills and what is read ahead",
-               kCache, kBothScopes},
+               kCache, kBothScopes, "16MiB"},
 
     OptionSpec{"uid", "mount.uid", Kind::kUid, "", "USER", "owner shown for every file, number or name (default: who mounts)",
                kView, kMountScope},
@@ -65,7 +65,7 @@ constexpr std::array kTable{
                "how long names and attributes are believed: a duration, 'immutable' or 'strict' (ask at each open)", kView,
                kMountScope},
     OptionSpec{"timeout", "mount.timeout", Kind::kDuration, "30s", "TIME",
-               "a request of a program ends after this long with an I/O error", kView, kMountScope},
+               "a request of a program ends after this long with an I/O error", kView, kMountScope, "1s"},
     OptionSpec{"fuse-minor", "mount.fuse-minor", Kind::kCount, "45", "N",
                "newest FUSE protocol 7.N to offer: tries what older kernels do", kView, kMountScope},
 
@@ -96,8 +96,18 @@ Result<void> drop_value(Result<T>&& result) {
   return {};
 }
 
-Result<void> check_share(std::string_view value) {
-  if (!value.ends_with('%')) return drop_value(parse_size(value));
+/// What `parse` makes of `value`, and that it is not below the option's least.
+template <class Parse>
+Result<void> check_amount(const OptionSpec& spec, std::string_view value, Parse parse) {
+  TRY_ASSIGN(const auto amount, parse(value));
+  if (!spec.least.empty() && amount < *parse(spec.least)) {
+    return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is too little to work with; give at least {}", value, spec.least));
+  }
+  return {};
+}
+
+Result<void> check_share(const OptionSpec& spec, std::string_view value) {
+  if (!value.ends_with('%')) return check_amount(spec, value, parse_size);
   double share = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size() - 1, share);
   if (error == std::errc() && end == value.data() + value.size() - 1 && share > 0 && share <= 100) return {};
@@ -140,9 +150,9 @@ Result<void> check_value(const OptionSpec& spec, std::string_view value) {
     case Kind::kSwitch:
       if (value == "true" || value == "false") return {};
       return bad(value, "true or false");
-    case Kind::kSize: return drop_value(parse_size(value));
-    case Kind::kShare: return check_share(value);
-    case Kind::kDuration: return drop_value(parse_duration(value));
+    case Kind::kSize: return check_amount(spec, value, parse_size);
+    case Kind::kShare: return check_share(spec, value);
+    case Kind::kDuration: return check_amount(spec, value, parse_duration);
     case Kind::kFreshness:
       if (value == "immutable" || value == "strict") return {};
       if (parse_duration(value)) return {};

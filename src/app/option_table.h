@@ -41,6 +41,7 @@ struct OptionSpec {
   std::string_view help;
   std::string_view group;  ///< heading in --help
   unsigned scope = kBothScopes;
+  std::string_view least = {};  ///< smallest size or duration that makes sense
 };
 
 [[nodiscard]] std::span<const OptionSpec> option_table();

@@ -16,6 +16,13 @@ constexpr auto kCheckTimeout = std::chrono::seconds(10);
 constexpr auto kCheckAttempt = std::chrono::seconds(4);
 constexpr int kCheckAttempts = 3;
 
+/// "with the keys of ...", as the sentence goes on.
+std::string keys_of(std::string_view credentials) {
+  if (credentials == "anonymous") return "without keys (--no-sign-request)";
+  if (credentials == "environment") return "with the keys of the environment (AWS_ACCESS_KEY_ID)";
+  return fmt::format("with the keys of {}", credentials);
+}
+
 std::string endpoint_of(const MountSpec& spec) { return spec.endpoint.empty() ? std::string("AWS") : spec.endpoint; }
 
 }  // namespace
@@ -100,7 +107,7 @@ Error explain_store_error(const MountSpec& spec, std::string_view credentials, c
     case ErrorCode::kNotFound:
       return say(fmt::format("there is no bucket '{}' at {}: {}", spec.store.bucket, where, error.message()));
     case ErrorCode::kAccessDenied:
-      return say(fmt::format("{} refuses access to {} with the keys of {}: {}", where, url, credentials, error.message()));
+      return say(fmt::format("{} refuses access to {} {}: {}", where, url, keys_of(credentials), error.message()));
     case ErrorCode::kClockSkew:
       return say(
           fmt::format("the clocks of this machine and of {} differ by more than 15 minutes: {}; set this one, for example with "

@@ -112,6 +112,8 @@ class Vfs {
   [[nodiscard]] virtual cache::ObjectRef object_ref(const catalog::File& file) const = 0;
   [[nodiscard]] virtual std::shared_ptr<cache::Source> source() const = 0;
   [[nodiscard]] virtual catalog::View& view() = 0;
+  /// For log lines: the path of a node that is known just now, relative to the mount's root ("" = root), else "?".
+  [[nodiscard]] virtual std::string path_of(NodeId node) = 0;
   /// Open handles now.
   [[nodiscard]] virtual std::uint64_t open_handles() const = 0;
 };

@@ -45,6 +45,7 @@ class VfsImpl final : public Vfs {
   cache::ObjectRef object_ref(const catalog::File& file) const override;
   std::shared_ptr<cache::Source> source() const override { return source_; }
   catalog::View& view() override { return *view_; }
+  std::string path_of(NodeId node) override;
   std::uint64_t open_handles() const override { return files_.size() + dirs_.size(); }
 
  private:

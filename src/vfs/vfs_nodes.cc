@@ -143,6 +143,15 @@ Result<VfsImpl::KnownPtr> VfsImpl::current_of(const RequestContext& ctx, NodeId 
   return current;
 }
 
+std::string VfsImpl::path_of(NodeId node) {
+  if (node == kRootNode) return {};
+  const auto answer = nodes_.find(node_number(node));
+  std::string key = answer.known != nullptr ? entry_key(answer.known->entry) : answer.suspect_key.value_or("");
+  if (key.size() <= options_.root_prefix.size()) return "?";
+  if (key.ends_with('/')) key.pop_back();
+  return key.substr(options_.root_prefix.size());
+}
+
 Result<catalog::Entry> VfsImpl::resolve(const RequestContext& ctx, std::string_view path) {
   TRY_ASSIGN(const auto top, root(ctx));
   catalog::Entry entry = top->entry;

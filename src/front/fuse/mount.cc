@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,8 +23,11 @@ bool is_root() { return ::geteuid() == 0; }
 
 std::string quoted(std::string_view text) { return std::string("'").append(text).append("'"); }
 
-/// errno of stat, 0 on success.
-int stat_error(const std::string& path, struct stat& info) { return ::stat(path.c_str(), &info) == 0 ? 0 : errno; }
+/// statfs always asks the file system; stat may be answered by attributes that the kernel still believes, and so hide a dead mount.
+bool is_dead(const std::string& path) {
+  struct statfs space{};
+  return ::statfs(path.c_str(), &space) != 0 && errno == ENOTCONN;
+}
 
 Result<bool> is_empty_folder(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
@@ -40,7 +44,7 @@ Result<void> check_mount_point(const std::string& path, const MountOptions& opti
                                       ") is mounted there; run `thermo umount " + path + "` first, or choose another folder");
   }
   struct stat info{};
-  if (const int error = stat_error(path, info); error != 0) return fail(errno_error(error, "mount point " + quoted(path)));
+  if (::stat(path.c_str(), &info) != 0) return fail(errno_error(errno, "mount point " + quoted(path)));
   if (!S_ISDIR(info.st_mode)) {
     return fail(ErrorCode::kNotDirectory, "mount point " + quoted(path) + " is not a folder; give an empty folder");
   }
@@ -127,10 +131,9 @@ Result<std::string> canonical_mount_path(const std::string& path) {
 }
 
 Result<bool> clear_dead_mount(const std::string& path) {
-  struct stat info{};
   bool cleared = false;
   // Several dead mounts may lie on top of each other.
-  for (int layers = 0; layers < 16 && stat_error(path, info) == ENOTCONN; ++layers) {
+  for (int layers = 0; layers < 16 && is_dead(path); ++layers) {
     TRY_ASSIGN(const auto canonical, canonical_mount_path(path));
     const auto there = mount_at(canonical);
     TRY(detach_dead(canonical));
@@ -140,18 +143,24 @@ Result<bool> clear_dead_mount(const std::string& path) {
   return cleared;
 }
 
+Result<void> check_mount(const MountRequest& request) {
+  TRY_ASSIGN(const auto path, canonical_mount_path(request.path));
+  TRY(check_mount_point(path, request.options));
+  if (::access("/dev/fuse", F_OK) != 0) {
+    return fail(ErrorCode::kNotFound, "/dev/fuse is missing: run modprobe fuse; in a container give it --device /dev/fuse");
+  }
+  return {};
+}
+
 Result<Mounted> mount_fuse(const MountRequest& request) {
   Mounted mounted;
   TRY_ASSIGN(mounted.cleared_dead, clear_dead_mount(request.path));
   TRY_ASSIGN(mounted.path, canonical_mount_path(request.path));
-  TRY(check_mount_point(mounted.path, request.options));
+  TRY(check_mount(request));
   mounted.privileged = is_root() && !request.as_ordinary_user;
   if (mounted.privileged) {
     TRY_ASSIGN(mounted.device, mount_as_root(mounted.path, request.source, request.options));
   } else {
-    if (::access("/dev/fuse", F_OK) != 0) {
-      return fail(ErrorCode::kNotFound, "/dev/fuse is missing: run modprobe fuse; in a container give it --device /dev/fuse");
-    }
     TRY_ASSIGN(mounted.device, fusermount_mount(mounted.path, request.source, request.options));
   }
   return mounted;
@@ -162,7 +171,7 @@ Result<void> unmount(const std::string& path, bool lazy) {
   if (!mount_at(canonical)) return fail(ErrorCode::kNotFound, "nothing is mounted at " + quoted(path));
   const auto busy = [&] {
     return fail(Error(ErrorCode::kBusy, quoted(path) + " is in use; `fuser -vm " + path +
-                                            "` names by whom: end those programs or leave the folder, then unmount again (or lazily)")
+                                            "` names by whom: end those programs or leave the folder, or detach it now with `thermo umount -l`")
                     .with_errno(EBUSY));
   };
   if (is_root()) {

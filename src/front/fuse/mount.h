@@ -26,6 +26,9 @@ struct Mounted {
   bool cleared_dead = false;    ///< a mount that a dead daemon left there was detached first (a warning was logged)
 };
 
+/// What mount_fuse() would refuse before it touches anything: the mount point and the device. Cheap, for an early answer.
+[[nodiscard]] Result<void> check_mount(const MountRequest& request);
+
 /// kNotFound (no such folder, no /dev/fuse, no fusermount3), kNotDirectory, kNotEmpty, kBusy (something is mounted there),
 /// kAccessDenied, kInvalidArgument (allow_other that /etc/fuse.conf does not grant).
 [[nodiscard]] Result<Mounted> mount_fuse(const MountRequest& request);
@@ -33,7 +36,7 @@ struct Mounted {
 /// `lazy` detaches at once, whoever uses it. kBusy names who to ask; kNotFound when nothing is mounted there. Answers only once the path is free.
 [[nodiscard]] Result<void> unmount(const std::string& path, bool lazy);
 
-/// True when `path` was a mount whose daemon is dead (stat answers ENOTCONN); it is detached then and a warning says so. False for
+/// True when `path` was a mount whose daemon is dead (statfs answers ENOTCONN); it is detached then and a warning says so. False for
 /// anything else, also where nothing is mounted.
 [[nodiscard]] Result<bool> clear_dead_mount(const std::string& path);
 

@@ -125,9 +125,10 @@ void Server::expire() {
 
 void Server::trace(const Call& call, const Answer& answer, Nanos took) const {
   const auto& header = call.request.header;
+  std::string path = vfs_.path_of(header.nodeid);
   std::string details;
   if (const auto* name = std::get_if<NameArgs>(&call.request.args)) {
-    details = " name=" + std::string(name->name);
+    path += (path.empty() ? "" : "/") + std::string(name->name);
   } else if (const auto* xattr = std::get_if<XattrArgs>(&call.request.args)) {
     details = " name=" + std::string(xattr->name) + " size=" + std::to_string(xattr->size);
   } else if (const auto* read = std::get_if<ReadIn>(&call.request.args)) {
@@ -135,12 +136,14 @@ void Server::trace(const Call& call, const Answer& answer, Nanos took) const {
   } else if (const auto* release = std::get_if<ReleaseIn>(&call.request.args)) {
     details = " fh=" + std::to_string(release->fh);
   }
-  for (char& c : details) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';  // a name with a newline stays one line
+  for (std::string* text : {&path, &details}) {
+    for (char& c : *text) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';  // a name with a newline stays one line
+    }
   }
-  log::trace(log::Channel::kFuse, "fuse id={} op={} node={}{} uid={} pid={} bytes={} ms={:.3f} by={} result={}", call.ctx.request_id,
-             opcode_name(header.opcode), header.nodeid, details, header.uid, header.pid, answer.size(),
-             std::chrono::duration<double, std::milli>(took).count(), call.pending ? "pool" : "inline", answer.error);
+  log::trace(log::Channel::kFuse, "id={} op={} mount={} path='{}' node={}{} uid={} pid={} bytes={} ms={:.3f} by={} result={}",
+             call.ctx.request_id, opcode_name(header.opcode), options_.name, path, header.nodeid, details, header.uid, header.pid,
+             answer.size(), std::chrono::duration<double, std::milli>(took).count(), call.pending ? "pool" : "inline", answer.error);
 }
 
 }  // namespace thermo::fuse

@@ -27,8 +27,9 @@ class TraceLayer final : public AroundStore<TraceLayer> {
     const MonoTime begin = Clock::system().now();
     auto result = send(ctx);
     const double ms = std::chrono::duration<double, std::milli>(Clock::system().now() - begin).count();
-    log::trace(log::Channel::kS3, "#{} {} '{}' {}+{} bytes={} {:.1f}ms {}", ctx.request_id, to_string(call.verb), printable(call.key),
-               call.range.offset, call.range.length, call.sent + received(), ms, result ? "ok" : result.error().describe());
+    log::trace(log::Channel::kS3, "id={} op={} store={} path='{}' range={}+{} bytes={} ms={:.3f} result={}", ctx.request_id,
+               to_string(call.verb), id(), printable(call.key), call.range.offset, call.range.length, call.sent + received(), ms,
+               result ? "ok" : printable(result.error().describe()));
     return result;
   }
 

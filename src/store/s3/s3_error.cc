@@ -122,7 +122,10 @@ Error to_error(const S3Failure& failure, std::string_view what) {
   const Row* row = find_row(body.code);
   std::string text(what);
   if (!body.code.empty()) text += fmt::format(": {}", body.code);
-  if (!body.message.empty()) text += fmt::format(": {}", body.message);
+  // Stores end their sentence; ours goes on.
+  std::string_view words = body.message;
+  while (words.ends_with('.') || words.ends_with(' ') || words.ends_with('\n')) words.remove_suffix(1);
+  if (!words.empty()) text += fmt::format(": {}", words);
   const ErrorCode code = code_of(failure.status, body.code);
   if (code == ErrorCode::kWrongRegion && !failure.region.empty())
     text += fmt::format(": the bucket is in region '{}'", failure.region);

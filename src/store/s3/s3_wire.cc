@@ -136,7 +136,7 @@ bool S3Wire::learn_clock(const net::HttpResponse& answer, const S3Failure& failu
   const WallNanos offset = *store_time - options_.clock->wall();
   clock_offset_.store(offset, std::memory_order_relaxed);
   log::warn("the clock of this machine is {} min {} the store: set it, e.g. with chrony or timedatectl",
-            std::llabs(offset) / kMinute, offset < 0 ? "ahead of" : "behind");
+            (std::llabs(offset) + kMinute / 2) / kMinute, offset < 0 ? "ahead of" : "behind");
   return true;
 }
 
@@ -147,7 +147,7 @@ Error S3Wire::skew_error(const S3Failure& failure, const net::HttpResponse& answ
   const WallNanos offset = *store_time - options_.clock->wall();
   return Error(ErrorCode::kClockSkew,
                fmt::format("{}: {}: the clock of this machine is {} min {} the store: set it, e.g. with chrony or timedatectl",
-                           describe(call), failure.body.code, std::llabs(offset) / kMinute, offset < 0 ? "ahead of" : "behind"))
+                           describe(call), failure.body.code, (std::llabs(offset) + kMinute / 2) / kMinute, offset < 0 ? "ahead of" : "behind"))
       .with_http(failure.status);
 }
 

@@ -55,6 +55,7 @@ class FakeVfs final : public vfs::Vfs {
   cache::ObjectRef object_ref(const catalog::File& file) const override;
   std::shared_ptr<cache::Source> source() const override { return nullptr; }
   catalog::View& view() override;
+  std::string path_of(vfs::NodeId node) override { return "node " + std::to_string(node); }
   std::uint64_t open_handles() const override { return static_cast<std::uint64_t>(opens - releases); }
 
  private:

@@ -166,10 +166,10 @@ TEST(TraceLayer, WritesOneLinePerRequest) {
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   std::remove(path.c_str());
   ASSERT_EQ(lines.size(), 3U);
-  EXPECT_NE(lines[0].find("#42 put 'a\\x0ab' 0+0 bytes=5"), std::string::npos) << lines[0];
-  EXPECT_NE(lines[1].find("#42 get 'a\\x0ab' 1+3 bytes=3"), std::string::npos) << lines[1];
-  EXPECT_NE(lines[2].find("#42 head 'none'"), std::string::npos) << lines[2];
-  EXPECT_NE(lines[2].find("not_found"), std::string::npos) << lines[2];
+  EXPECT_NE(lines[0].find("id=42 op=put store=memory:///t path='a\\x0ab' range=0+0 bytes=5"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find("path='a\\x0ab' range=1+3 bytes=3"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[2].find("id=42 op=head"), std::string::npos) << lines[2];
+  EXPECT_NE(lines[2].find("result=not_found"), std::string::npos) << lines[2];
 }
 
 TEST(Layers, EveryVerbReachesTheStore) {
