@@ -26,7 +26,13 @@ std::string quoted(std::string_view text) { return std::string("'").append(text)
 /// statfs always asks the file system; stat may be answered by attributes that the kernel still believes, and so hide a dead mount.
 bool is_dead(const std::string& path) {
   struct statfs space{};
-  return ::statfs(path.c_str(), &space) != 0 && errno == ENOTCONN;
+  int error = 0;
+  // ECONNABORTED: the daemon died just now, under this question. Asked again, so that the answer does not depend on the moment.
+  for (int asked = 0; asked < 3; ++asked) {
+    error = ::statfs(path.c_str(), &space) == 0 ? 0 : errno;
+    if (error != ECONNABORTED) break;
+  }
+  return error == ENOTCONN || error == ECONNABORTED;
 }
 
 Result<bool> is_empty_folder(const std::string& path) {
