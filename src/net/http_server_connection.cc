@@ -264,7 +264,7 @@ Result<void> ServerConnection::send_head(int status, const std::vector<Header>& 
     append_clean(pending_head_, value);
     pending_head_ += "\r\n";
   }
-  if (content_length >= 0) fmt::format_to(std::back_inserter(pending_head_), "Content-Length: {}\r\n", content_length);
+  if (content_length >= 0) pending_head_ += fmt::format("Content-Length: {}\r\n", content_length);
   pending_head_ += close_ ? "Connection: close\r\n\r\n" : "\r\n";
   return {};
 }

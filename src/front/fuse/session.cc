@@ -102,7 +102,10 @@ struct FuseSession::Impl final : vfs::KernelCache {
       devices.push_back(clone.valid() ? clone.get() : device.get());
       if (clone.valid()) clones.push_back(std::move(clone));
     }
-    running = count;
+    {
+      MutexLock lock(mutex);
+      running = count;
+    }
     watchdog.start("fuse-watchdog");
     notifier.start();
     vfs.set_kernel_cache(this);
