@@ -115,10 +115,10 @@ def test_replaced_while_read_is_old_or_new_or_stale_never_a_mix(sim, mounts, pay
     sim.options(first_byte_ms=5, per_connection="40MB/s")
     mount = mounts("s3://tables", "--ttl", "1s", endpoint=sim.url)
     outcomes = set()
-    for turn in range(10):
+    for turn in range(6):
         client.put_object(Bucket="tables", Key="f", Body=old if turn % 2 == 0 else new)
         time.sleep(1.1)
-        timer = threading.Timer(0.02 * turn, lambda: client.put_object(Bucket="tables", Key="f", Body=new if turn % 2 == 0 else old))
+        timer = threading.Timer(0.04 * turn, lambda: client.put_object(Bucket="tables", Key="f", Body=new if turn % 2 == 0 else old))
         timer.start()
         code, got = read_in(mount / "f", 60)
         timer.join()
