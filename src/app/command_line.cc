@@ -212,6 +212,7 @@ class Parser {
     } else {
       option = sub->add_option(names, given.values, help)->expected(1)->type_name(std::string(spec.metavar));
       option->multi_option_policy(spec.kind == Kind::kWords ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+      option->allow_extra_args(false);  // or `--region eu-west-1 s3://bucket /mnt/t --ttl 1s` would take the store for a region too
     }
     option->group(std::string(spec.group));
     given.option = option;
@@ -234,7 +235,8 @@ class Parser {
     sub->add_option("--access-key", a.access_keys, "check signatures against this key; repeatable")
         ->type_name("ID:SECRET")
         ->expected(1)
-        ->take_all();
+        ->take_all()
+        ->allow_extra_args(false);
     sub->add_option("--region", a.region, "with --access-key: the only region accepted")->type_name("NAME");
     sub->add_option("--clock-offset", a.clock_offset, "the server's clock against this machine's, such as 20m or -20m")
         ->type_name("TIME");
