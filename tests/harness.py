@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -306,7 +307,8 @@ class Mount:
                 wait_for(lambda: self.pid() == 0, 10, "the daemon to end")
             if self.pid():
                 os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # The cache's hundreds of folders take a second on a busy disk: nobody waits for it but the end of the program.
+        threading.Thread(target=shutil.rmtree, args=(self.folder,), kwargs={"ignore_errors": True}).start()
 
     def __enter__(self):
         return self
