@@ -65,10 +65,8 @@ Result<void> reach_daemon(const Invocation& invocation, const std::string& folde
       if (!ended) return fail(answer.error());
       trouble = answer.error();
     } else if (client.error().code() == ErrorCode::kAccessDenied) {
-      return fail(ErrorCode::kAccessDenied,
-                  fmt::format("the cache folder '{}' belongs to another user, and only that user, root and members of the group "
-                              "thermo may use its daemon ({}); choose another with --cache",
-                              folder, client.error().message()));
+      return fail(client.error().within(
+          fmt::format("the cache folder '{}' belongs to another user, choose another with --cache", folder)));
     } else if (client.error().code() != ErrorCode::kUnavailable) {
       return fail(client.error());
     } else {
@@ -231,6 +229,7 @@ Result<void> cmd_umount(const Invocation& invocation) {
     const json answer{{"mount_point", path}, {"was_dead", was_dead}, {"daemon_ended", daemon_ended}};
     std::cout << admin::to_text(answer, 2) << '\n';
   };
+  log::set_level(log::Level::kError);
   TRY_ASSIGN(const bool dead, fuse::clear_dead_mount(given));
   TRY_ASSIGN(const std::string path, fuse::canonical_mount_path(given));
   if (dead) {

@@ -273,6 +273,10 @@ class Parser {
       if (!store) return fail(store.error());
       auto options = fuse::parse_mount_options(out_.settings.text("o"));
       if (!options) return fail(options.error());
+      if (!out_.foreground && out_.settings.text("log") == "stderr")
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: nobody reads stderr in the background; give a file or syslog, or stay in the foreground with -f",
+                                out_.settings.origin("log")));
     }
     return {};
   }

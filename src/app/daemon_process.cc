@@ -119,6 +119,7 @@ class Life {
 };
 
 Result<void> run(const DaemonProcess& process) {
+  ::umask(0027);  // cached bytes and names of files are for those that may read the mount
   TRY_ASSIGN(const auto signals, take_signals());
   const admin::UniqueFd idle(::eventfd(0, EFD_CLOEXEC));
   if (!idle.valid()) return fail(errno_error(errno, "event descriptor"));
@@ -144,7 +145,10 @@ Result<void> run(const DaemonProcess& process) {
   std::unique_ptr<admin::MetricsPage> page;
   if (process.settings.text("metrics") != "off") {
     TRY_ASSIGN(const auto address, admin::parse_listen_address(process.settings.text("metrics")));
-    TRY_ASSIGN(page, admin::start_metrics_page(address, daemon->metrics(), {}));
+    auto started = admin::start_metrics_page(address, daemon->metrics(), {});
+    // Not kBusy: that is for a cache folder in use, which the next attempt may find free.
+    if (!started) return fail(ErrorCode::kInvalidArgument, std::string(started.error().message()));
+    page = std::move(*started);
   }
   TRY(prepare_socket_folder(folder));
   DaemonCommands commands(*daemon, page.get());
@@ -193,7 +197,6 @@ std::vector<std::string> daemon_arguments(const StartOptions& options) {
     if (::getppid() != parent) ::_exit(1);
   } else {
     ::setsid();
-    ::umask(0027);  // names of files are in the log
     if (::chdir("/") != 0) ::_exit(1);
   }
   const int null = ::open("/dev/null", O_RDWR);

@@ -101,6 +101,7 @@ Error explain_store_error(const MountSpec& spec, std::string_view credentials, c
   const std::string url = spec.store.text();
   const std::string where = endpoint_of(spec);
   const auto say = [&](std::string sentence) { return Error(error.code(), std::move(sentence)).with_http(error.http_status()); };
+  if (spec.store.kind == StoreUrl::Kind::kFile) return say(fmt::format("cannot read {}: {}", url, error.message()));
   // The store's own words name the mend; what is added here is whose keys, which bucket and which endpoint.
   switch (error.code()) {
     case ErrorCode::kNoSuchBucket:
@@ -109,16 +110,21 @@ Error explain_store_error(const MountSpec& spec, std::string_view credentials, c
     case ErrorCode::kAccessDenied:
       return say(fmt::format("{} refuses access to {} {}: {}", where, url, keys_of(credentials), error.message()));
     case ErrorCode::kClockSkew:
-      return say(
-          fmt::format("the clocks of this machine and of {} differ by more than 15 minutes: {}; set this one, for example with "
-                      "`timedatectl set-ntp true`",
-                      where, error.message()));
-    case ErrorCode::kExpiredCredentials: return say(fmt::format("the keys of {} have expired: {}", credentials, error.message()));
+      return say(fmt::format("the clocks of this machine and of {} differ by more than 15 minutes: {}", where, error.message()));
+    case ErrorCode::kExpiredCredentials:
+      return say(fmt::format("{} does not take the session {} any more: {}", where, keys_of(credentials), error.message()));
     case ErrorCode::kWrongRegion:
       return say(fmt::format("the bucket '{}' is in another region: {}", spec.store.bucket, error.message()));
     case ErrorCode::kTls: return say(fmt::format("no safe connection to {}: {}", where, error.message()));
     case ErrorCode::kUnavailable:
-    case ErrorCode::kTimeout: return say(fmt::format("{} does not answer: {}", where, error.message()));
+    case ErrorCode::kTimeout: {
+      // A server that speaks TLS hangs up on plain text without a word.
+      const bool hung_up = where.starts_with("http://") && error.message().find("before any answer") != std::string_view::npos;
+      return say(fmt::format("{} does not answer: {}{}", where, error.message(),
+                             hung_up ? "; if it speaks TLS, write https:// in --endpoint" : ""));
+    }
+    case ErrorCode::kCorrupt:
+      return say(fmt::format("{} answers, but not as an S3 store: {}; check --endpoint", where, error.message()));
     case ErrorCode::kThrottled:
       return say(fmt::format("{} asks for fewer requests right now: {}; try again later", where, error.message()));
     default: return say(fmt::format("cannot read {}: {}", url, error.message()));

@@ -142,7 +142,7 @@ Result<ProfileKeys> load_profile_keys(const ProfilePlace& place) {
       ErrorCode::kAccessDenied,
       fmt::format(
           "no access keys found: looked at the command line, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, and "
-          "profile '{}' in {}; for a public bucket ask for anonymous access",
+          "profile '{}' in {}; for a public bucket use --no-sign-request",
           place.profile, places(credentials, config)));
 }
 
