@@ -87,6 +87,7 @@ Result<void> cmd_status(const Invocation& invocation) {
   for (const auto& socket : sockets) {
     auto client = admin::connect_client(socket);
     if (!client) {
+      if (!invocation.positional.empty()) return fail(client.error());
       say(std::string(client.error().message()));
       continue;
     }
