@@ -184,7 +184,7 @@ class Bench:
             self.at_least("page-cached sequential 1 MiB (MB/s)", ours, theirs, "MB/s", 0.3)
             self.at_most("open+close of a warm file", self.median("median_us", "openclose", path, 2000), "us", 30)
             self.at_most("open+read 4 KiB+close of a warm file", self.median("median_us", "openread", path, 2000), "us", 60)
-            private = mount.status()["memory"]["private_bytes"] / MIB
+            private = mount.status()["memory"]["process"]["private"] / MIB
             self.at_most("daemon private memory (buffer budget included)", private, "MiB", 150 + self.options.memory)
 
     def run(self):

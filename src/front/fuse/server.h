@@ -1,6 +1,7 @@
 #pragma once
 // The inside of a session: one request from its frame to its answer. Knows descriptors and pools, starts no threads.
 
+#include <atomic>
 #include <span>
 #include <string>
 
@@ -15,7 +16,8 @@ namespace thermo::fuse {
 /// Thread-safe. Must outlive its tasks in the pools: drain() before destruction.
 class Server {
  public:
-  Server(vfs::Vfs& vfs, const Negotiated& agreed, const SessionOptions& options);
+  /// `threads`: how many call serve(). All but one of them may wait for the device at a time.
+  Server(vfs::Vfs& vfs, const Negotiated& agreed, const SessionOptions& options, std::size_t threads);
 
   /// Serves one frame that was read from `device`. Returns when it is answered or handed to a pool.
   void serve(int device, std::span<const std::byte> frame, Scratch& scratch);
@@ -29,7 +31,9 @@ class Server {
 
  private:
   struct Call;
+  void wait_here(Call call, Scratch& scratch);
   void hand_over(Call call, ErrorCode why, Scratch& scratch);
+  void enlist(Call& call);
   void run_waiting(Call& call, Scratch& scratch);
   void finish(const Call& call, const Result<void>& result, Answer& answer);
   void trace(const Call& call, const Answer& answer, Nanos took) const;
@@ -39,6 +43,8 @@ class Server {
   const SessionOptions options_;
   OpMetrics metrics_;
   InFlight inflight_;
+  const std::size_t may_wait_here_;
+  std::atomic<std::size_t> waiting_here_{0};
 };
 
 }  // namespace thermo::fuse
