@@ -45,13 +45,20 @@ Result<MemoryReservation> MemoryBudget::reserve(const RequestContext& ctx, std::
   while (used_ + bytes > limit) {
     if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitDevice);
     TRY(ctx.check(clock_));
-    // Wakes at least every 50 ms of real time: neither the stop token nor a clock that a test moves signals this condition variable.
+    // Wakes at least every 50 ms of real time: neither the stop token nor a clock that a test moves signals this condition
+    // variable.
     Nanos pause = std::chrono::milliseconds(50);
-    if (ctx.deadline != MonoTime::max()) pause = std::clamp<Nanos>(ctx.deadline - clock_.now(), std::chrono::microseconds(100), pause);
+    if (ctx.deadline != MonoTime::max())
+      pause = std::clamp<Nanos>(ctx.deadline - clock_.now(), std::chrono::microseconds(100), pause);
     (void)freed_.wait_until(mutex_, Clock::system().now() + pause);
   }
   used_ += bytes;
   return MemoryReservation(this, bytes);
+}
+
+void MemoryBudget::wait_for_release(Nanos real) {
+  MutexLock lock(mutex_);
+  (void)freed_.wait_until(mutex_, Clock::system().now() + real);
 }
 
 std::size_t MemoryBudget::available(Priority priority) const {

@@ -40,6 +40,8 @@ class MemoryBudget {
   /// Waits (ctx.may_wait) until `bytes` fit; kTimeout, kCancelled, kWouldWaitDevice (may_wait false), or kNoSpace when bytes >
   /// limit().
   [[nodiscard]] Result<MemoryReservation> reserve(const RequestContext& ctx, std::size_t bytes);
+  /// Waits until somebody gives memory back, at most `real` of real time. Whoever takes other steps between tries uses it.
+  void wait_for_release(Nanos real);
   /// Bytes that a request of this priority could get at once.
   [[nodiscard]] std::size_t available(Priority priority) const;
   [[nodiscard]] std::size_t limit() const { return limit_; }

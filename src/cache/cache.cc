@@ -25,14 +25,14 @@ class CacheImpl final : public Cache {
   CacheImpl& operator=(const CacheImpl&) = delete;
 
   ObjectPtr open(const ObjectRef& ref, std::shared_ptr<Source> source) override {
-    EntryPtr entry = acquire(ref);
-    return std::make_shared<Handle>(core_, std::move(entry), std::move(source), next_handle_.fetch_add(1, std::memory_order_relaxed));
+    return std::make_shared<Handle>(core_, core_->table.acquire(ref), std::move(source),
+                                    next_handle_.fetch_add(1, std::memory_order_relaxed));
   }
 
   Result<Residency> residency(const RequestContext& ctx, const ObjectRef& ref) override {
     const EntryPtr entry = core_->table.find(ref.version);
     if (entry) {
-      if (ctx.may_wait) entry->wait_loaded();
+      TRY(core_->tier.ensure_loaded(ctx, entry));
       return residency_of(*entry);
     }
     Residency residency;
@@ -45,7 +45,8 @@ class CacheImpl final : public Cache {
     std::vector<Location> runs;
     if (ref.size == 0 || range.offset >= ref.size || range.length == 0) return runs;
     const std::uint64_t end = std::min(range.end(), ref.size);
-    const EntryPtr entry = acquire(ref);
+    const EntryPtr entry = core_->table.acquire(ref);
+    (void)core_->tier.ensure_loaded(RequestContext(), entry);
     {
       MutexLock lock(entry->mutex);
       for (std::uint64_t page = range.offset / kPageBytes; page * kPageBytes < end; ++page) {
@@ -89,13 +90,6 @@ class CacheImpl final : public Cache {
   }
 
  private:
-  EntryPtr acquire(const ObjectRef& ref) {
-    auto [entry, is_new] = core_->table.acquire(ref);
-    if (is_new) core_->tier.load(entry);
-    else entry->wait_loaded();
-    return entry;
-  }
-
   void keep(const std::stop_token& stop) {
     Mutex mutex(LockRank::kLeaf, "cache keeper");
     CondVar wake;

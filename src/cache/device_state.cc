@@ -20,8 +20,8 @@ void DeviceState::worsen(DeviceCondition to, const Error& error) {
   next_probe_ = clock_.now() + kProbeInterval;
   std::uint64_t suppressed = 0;
   if (log_limit_.allow(suppressed)) {
-    log::warn("cache: device is {}: {}; reads go on from the store, next try in 5 s ({} earlier changes not shown)", to_string(to),
-              reason_, suppressed);
+    log::warn("cache: device is {}: {}; reads go on from the store, next try in 5 s ({} earlier changes not shown)",
+              to_string(to), reason_, suppressed);
   }
 }
 

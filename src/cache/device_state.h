@@ -1,5 +1,6 @@
 #pragma once
-// Whether the tier's device may be read and written right now. A state machine: errors and probes in, permissions out; time passed in.
+// Whether the tier's device may be read and written right now. A state machine: errors and probes in, permissions out; time
+// passed in.
 
 #include <atomic>
 #include <cstdint>

@@ -11,6 +11,7 @@ void Entry::set(std::uint64_t page) {
 }
 
 void Entry::clear(std::uint64_t page) {
+  unvouched.erase(page);
   if (!has(page)) return;
   bitmap[page / 8] = static_cast<std::uint8_t>(bitmap[page / 8] & ~(1u << (page % 8)));
   resident_bytes -= page_length(ref.size, page);
@@ -19,6 +20,8 @@ void Entry::clear(std::uint64_t page) {
 void Entry::forget() {
   ++epoch;
   std::fill(bitmap.begin(), bitmap.end(), std::uint8_t{0});
+  std::fill(vouched.begin(), vouched.end(), std::uint8_t{0});
+  unvouched.clear();
   resident_bytes = 0;
   on_disk = false;
   record_open = false;
@@ -27,15 +30,9 @@ void Entry::forget() {
   healing.clear();
 }
 
-void Entry::wait_loaded() {
-  MutexLock lock(mutex);
-  while (!ready) loaded.wait(mutex);
-}
-
-void Entry::mark_loaded() {
-  MutexLock lock(mutex);
-  ready = true;
-  loaded.notify_all();
+void Entry::set_vouched(std::uint64_t page, bool value) {
+  const auto bit = static_cast<std::uint8_t>(1u << (page % 8));
+  vouched[page / 8] = static_cast<std::uint8_t>(value ? vouched[page / 8] | bit : vouched[page / 8] & ~bit);
 }
 
 }  // namespace thermo::cache

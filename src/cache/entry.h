@@ -2,8 +2,9 @@
 // What is known in memory of one object version that is open, being filled or recently used: the page table and who works on it.
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,12 @@ namespace thermo::cache {
 class Fill;
 using FillPtr = std::shared_ptr<Fill>;
 
+/// Who writes pages: the id of a fill, and the entry's epoch when it was admitted.
+struct Transfer {
+  std::uint64_t id = 0;
+  std::uint64_t epoch = 0;
+};
+
 /// The open files of an object. Shared with readers in flight: eviction unlinks them, the last reader closes them.
 struct Files {
   std::shared_ptr<io::File> object;
@@ -24,32 +31,38 @@ struct Files {
 using FilesPtr = std::shared_ptr<const Files>;
 
 struct Entry {
-  explicit Entry(const ObjectRef& r) : ref(r), pages(page_count(r.size)), bitmap((pages + 7) / 8) {}
+  explicit Entry(const ObjectRef& r) : ref(r), pages(page_count(r.size)), bitmap((pages + 7) / 8), vouched(bitmap.size()) {}
 
   const ObjectRef ref;
   const std::uint64_t pages;
 
   Mutex mutex{LockRank::kCacheObject, "cache object"};
-  CondVar loaded;
+  CondVar changed;  ///< ready, evicting
 
-  bool ready GUARDED_BY(mutex) = false;     ///< the page table was read from disk
-  bool evicting GUARDED_BY(mutex) = false;  ///< its files are being unlinked: nothing may be admitted
-  bool on_disk GUARDED_BY(mutex) = false;   ///< it has files
+  bool ready GUARDED_BY(mutex) = false;        ///< the page table was read from disk, or there is none
+  bool loading GUARDED_BY(mutex) = false;      ///< somebody reads it
+  bool evicting GUARDED_BY(mutex) = false;     ///< its files are being unlinked: nothing may be admitted
+  bool on_disk GUARDED_BY(mutex) = false;      ///< it has files
   bool record_open GUARDED_BY(mutex) = false;  ///< the record must be settled before the entry goes
   /// Grows when the object lost its files. What began under an older epoch must not mark pages as present.
   std::uint64_t epoch GUARDED_BY(mutex) = 0;
-  std::vector<std::uint8_t> bitmap GUARDED_BY(mutex);  ///< as in the sidecar
+  std::vector<std::uint8_t> bitmap GUARDED_BY(mutex);  ///< pages that can be read from the files
+  /// Pages whose bit is set in the sidecar: what the next process will believe. A page becomes one when the transfer that brought
+  /// it has ended well.
+  std::vector<std::uint8_t> vouched GUARDED_BY(mutex);
+  std::unordered_map<std::uint64_t, std::uint64_t> unvouched GUARDED_BY(mutex);  ///< present page -> id of the fill that wrote it
   std::uint64_t resident_bytes GUARDED_BY(mutex) = 0;
-  FilesPtr files GUARDED_BY(mutex);                           ///< null: open them when needed
-  std::vector<std::uint32_t> small_crcs GUARDED_BY(mutex);    ///< of an object without a sidecar
-  std::unordered_map<std::uint64_t, FillPtr> filling GUARDED_BY(mutex);  ///< page -> who has its bytes in memory, or will
+  FilesPtr files GUARDED_BY(mutex);                                            ///< null: open them when needed
+  std::vector<std::uint32_t> small_crcs GUARDED_BY(mutex);                     ///< of an object without a sidecar
+  std::unordered_map<std::uint64_t, FillPtr> filling GUARDED_BY(mutex);        ///< page -> who has its bytes in memory, or will
   std::unordered_map<std::uint64_t, std::uint64_t> healing GUARDED_BY(mutex);  ///< page -> blocks that were found bad
-  /// Complete pages on their way to the disk; one thread at a time writes an object, so bitmap bytes need no other care.
+  /// A complete page on its way to the disk, or (no page) the good end of a transfer. One thread at a time writes an object, in
+  /// this order, so the bytes of the sidecar's bitmap need no other care.
   struct WriteJob {
     FillPtr fill;
-    std::uint64_t page;
+    std::optional<std::uint64_t> page;
   };
-  std::deque<WriteJob> writes GUARDED_BY(mutex);
+  std::list<WriteJob> writes GUARDED_BY(mutex);
   bool writing GUARDED_BY(mutex) = false;
 
   [[nodiscard]] bool has(std::uint64_t page) const REQUIRES(mutex) { return (bitmap[page / 8] >> (page % 8) & 1) != 0; }
@@ -57,8 +70,8 @@ struct Entry {
   void clear(std::uint64_t page) REQUIRES(mutex);
   /// No page is present any more and the files are gone; what is on its way belongs to the past.
   void forget() REQUIRES(mutex);
-  void wait_loaded();
-  void mark_loaded();
+  [[nodiscard]] bool is_vouched(std::uint64_t page) const REQUIRES(mutex) { return (vouched[page / 8] >> (page % 8) & 1) != 0; }
+  void set_vouched(std::uint64_t page, bool value) REQUIRES(mutex);
 };
 using EntryPtr = std::shared_ptr<Entry>;
 

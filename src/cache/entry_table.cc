@@ -2,13 +2,12 @@
 
 namespace thermo::cache {
 
-EntryTable::Acquired EntryTable::acquire(const ObjectRef& ref) {
+EntryPtr EntryTable::acquire(const ObjectRef& ref) {
   MutexLock lock(mutex_);
   while (claimed_.contains(ref.version)) unclaimed_.wait(mutex_);
   auto& slot = entries_[ref.version];
-  if (slot) return {slot, false};
-  slot = std::make_shared<Entry>(ref);
-  return {slot, true};
+  if (!slot) slot = std::make_shared<Entry>(ref);
+  return slot;
 }
 
 EntryPtr EntryTable::find(const VersionId& version) const {

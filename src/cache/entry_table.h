@@ -1,5 +1,6 @@
 #pragma once
-// The table of entries. An entry lives here while anybody holds it, and some time longer, so that opening it again costs no disk read.
+// The table of entries. An entry lives here while anybody holds it, and some time longer, so that opening it again costs no disk
+// read.
 
 #include <cstdint>
 #include <deque>
@@ -16,20 +17,17 @@ namespace thermo::cache {
 class EntryTable {
  public:
   /// Entries kept although nobody holds them.
-  static constexpr std::size_t kIdleEntries = 1024;
+  static constexpr std::size_t kIdleEntries = 8192;  // about 8 MB
 
-  struct Acquired {
-    EntryPtr entry;
-    bool is_new;  ///< the caller loads it and calls mark_loaded()
-  };
-  /// Waits while the version is claimed by somebody who works on its files.
-  [[nodiscard]] Acquired acquire(const ObjectRef& ref);
+  /// The entry of a version, made when there is none. Waits while the version is claimed by somebody who works on its files.
+  [[nodiscard]] EntryPtr acquire(const ObjectRef& ref);
   /// The entry of a version, null when there is none.
   [[nodiscard]] EntryPtr find(const VersionId& version) const;
   /// Tells that a holder is done; the entry may become idle.
   void released(const EntryPtr& entry);
 
-  /// Keeps everybody from making an entry for `version` until unclaim(). Returns the entry when there is one: then nothing is claimed.
+  /// Keeps everybody from making an entry for `version` until unclaim(). Returns the entry when there is one: then nothing is
+  /// claimed.
   [[nodiscard]] EntryPtr claim(const VersionId& version);
   void unclaim(const VersionId& version);
 
@@ -43,7 +41,7 @@ class EntryTable {
   CondVar unclaimed_;
   std::unordered_map<VersionId, EntryPtr> entries_ GUARDED_BY(mutex_);
   std::unordered_set<VersionId> claimed_ GUARDED_BY(mutex_);
-  std::deque<VersionId> idle_ GUARDED_BY(mutex_);  // candidates; some may be in use again
+  std::deque<VersionId> idle_ GUARDED_BY(mutex_);            // candidates; some may be in use again
   std::unordered_set<VersionId> listed_ GUARDED_BY(mutex_);  // what is in idle_: each once
 };
 

@@ -1,9 +1,9 @@
 #pragma once
-// One GET: a run of missing pages of one object, its buffers, and how far it has come. Readers take slices of the buffers while they
-// still grow.
+// One GET: a run of missing pages of one object, its buffers, and how far it has come. Readers take slices of the buffers while
+// they still grow.
 
-#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -18,15 +18,9 @@ class Fill {
  public:
   enum class State : std::uint8_t { kReserving /* waits for memory */, kQueued, kRunning, kDone };
 
-  Fill(EntryPtr entry_, std::shared_ptr<Source> source_, std::uint64_t owner_, std::uint64_t first, const RequestContext& ctx)
-      : entry(std::move(entry_)),
-        source(std::move(source_)),
-        owner(owner_),
-        first_page(first),
-        request_id(ctx.request_id),
-        principal(ctx.principal),
-        priority(ctx.priority) {}
+  Fill(EntryPtr entry_, std::shared_ptr<Source> source_, std::uint64_t owner_, std::uint64_t first, const RequestContext& ctx);
 
+  const std::uint64_t id;  ///< of this process, never used twice
   const EntryPtr entry;
   const std::shared_ptr<Source> source;  ///< whose credentials are used
   const std::uint64_t owner;             ///< the handle that began it
@@ -35,31 +29,50 @@ class Fill {
   const Principal principal;
   std::stop_source stop;
 
+  struct Page {
+    BufferPtr buffer;      ///< null when it went to disk or was dropped
+    bool settled = false;  ///< it left the object's table; the buffer waits for waiters only
+    bool held = false;     ///< complete, not to be cached, kept for a while
+    bool read = false;     ///< somebody read it to its end
+  };
+
   Mutex mutex{LockRank::kCacheFill, "fill"};
   CondVar progress;
   State state GUARDED_BY(mutex) = State::kReserving;
   Priority priority GUARDED_BY(mutex);
-  std::vector<MemoryReservation> memory GUARDED_BY(mutex);  ///< one per page, until the transfer starts
-  std::vector<BufferPtr> buffers GUARDED_BY(mutex);         ///< one per page; null when it went to disk or was dropped
-  std::uint64_t received GUARDED_BY(mutex) = 0;             ///< bytes from the start of first_page
-  std::optional<Error> error GUARDED_BY(mutex);
-  std::uint32_t waiters GUARDED_BY(mutex) = 0;              ///< readers who still want bytes of it
-  std::vector<bool> settled GUARDED_BY(mutex);              ///< pages that left the object's table; their buffers wait for waiters only
   std::uint64_t page_total GUARDED_BY(mutex) = 0;
+  std::vector<MemoryReservation> memory GUARDED_BY(mutex);  ///< one per page, until the transfer starts
+  std::vector<Page> pages GUARDED_BY(mutex);                ///< empty until the transfer starts
+  std::uint64_t received GUARDED_BY(mutex) = 0;             ///< bytes from the start of first_page
+  std::uint64_t wake_at GUARDED_BY(mutex) = kNobody;        ///< the least number of bytes that a waiter needs
+  std::optional<Error> error GUARDED_BY(mutex);
+  std::uint32_t waiters GUARDED_BY(mutex) = 0;     ///< readers who still want bytes of it
   std::uint64_t pages_open GUARDED_BY(mutex) = 0;  ///< not yet on disk, held or given up
   bool poisoned GUARDED_BY(mutex) = false;         ///< its bytes proved wrong: none may stay
 
-  /// A waiter is done. The last one lets go of what only waiters kept.
-  void leave() REQUIRES(mutex) {
-    if (--waiters > 0) return;
-    for (std::size_t i = 0; i < settled.size() && i < buffers.size(); ++i) {
-      if (settled[i]) buffers[i].reset();
-    }
-  }
+  static constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
 
-  // Set before the transfer starts, constant from then on.
+  [[nodiscard]] bool covers(std::uint64_t page) const REQUIRES(mutex) {
+    return page >= first_page && page - first_page < page_total;
+  }
+  /// Null while no transfer has started.
+  [[nodiscard]] Page* find(std::uint64_t page) REQUIRES(mutex) {
+    return page >= first_page && page - first_page < pages.size() ? &pages[page - first_page] : nullptr;
+  }
+  /// All bytes of the page have come.
+  [[nodiscard]] bool complete(std::uint64_t page) const REQUIRES(mutex) {
+    return received >= (page - first_page) * kPageBytes + page_length(entry->ref.size, page);
+  }
+  /// More bytes have come, or nothing will any more: wakes those whom it concerns.
+  void advance(std::uint64_t bytes) REQUIRES(mutex);
+  void wake_all() REQUIRES(mutex);
+  /// A waiter is done. The last one lets go of what only waiters kept.
+  void leave() REQUIRES(mutex);
+
+  // Set by the thread that runs the transfer before its first byte, constant from then on.
   bool admitted = false;  ///< space is reserved, the object is pinned
   std::uint64_t epoch = 0;
+  [[nodiscard]] Transfer transfer() const { return {id, epoch}; }
 };
 
 }  // namespace thermo::cache

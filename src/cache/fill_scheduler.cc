@@ -53,20 +53,22 @@ std::vector<FillPtr> FillScheduler::queued_of(std::uint64_t owner) const {
   std::vector<FillPtr> fills;
   MutexLock lock(mutex_);
   for (const auto& queue : queues_) {
-    std::copy_if(queue.begin(), queue.end(), std::back_inserter(fills), [&](const FillPtr& fill) { return fill->owner == owner; });
+    std::copy_if(queue.begin(), queue.end(), std::back_inserter(fills),
+                 [&](const FillPtr& fill) { return fill->owner == owner; });
   }
   return fills;
 }
 
-void FillScheduler::remove(const FillPtr& fill) {
+bool FillScheduler::remove(const FillPtr& fill) {
   MutexLock lock(mutex_);
   for (auto& queue : queues_) {
     const auto it = std::find(queue.begin(), queue.end(), fill);
     if (it == queue.end()) continue;
     queue.erase(it);
     --queued_;
-    return;
+    return true;
   }
+  return false;
 }
 
 bool FillScheduler::may_start(std::size_t queue) const {

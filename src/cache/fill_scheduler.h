@@ -29,7 +29,8 @@ class FillScheduler {
   void promote(const FillPtr& fill, Priority priority);
   /// What is queued on behalf of a handle.
   [[nodiscard]] std::vector<FillPtr> queued_of(std::uint64_t owner) const;
-  void remove(const FillPtr& fill);
+  /// False when it is not queued any more: its thread has it.
+  [[nodiscard]] bool remove(const FillPtr& fill);
 
   /// Accepts no more and hands back what was queued.
   [[nodiscard]] std::vector<FillPtr> stop();

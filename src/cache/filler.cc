@@ -12,6 +12,10 @@ std::uint64_t fill_pages(const MemoryBudget& memory) {
   return std::clamp<std::uint64_t>(memory.limit() / kPageBytes / 4, 1, kPagesPerFill);
 }
 
+// How often somebody who starves for memory looks whether there is some to take away, in real time.
+constexpr Nanos kMemoryRound = Millis(20);
+constexpr int kRoundsToShed = 25;
+
 }  // namespace
 
 Filler::Filler(const Options& options, Tier& tier)
@@ -19,9 +23,13 @@ Filler::Filler(const Options& options, Tier& tier)
       memory_(*options.memory),
       clock_(*options.clock),
       pages_per_fill_(fill_pages(memory_)),
-      held_(memory_.limit() / 4),
+      held_(memory_.limit() - memory_.limit() / 4),  // all that prefetch may have
       device_pool_({.name = "cache-disk", .threads = std::max<std::size_t>(options.device_threads, 1), .max_queued = 4096}),
-      scheduler_(options.fill_threads, [this](const FillPtr& fill) { run(fill); }) {}
+      scheduler_(options.fill_threads, [this](const FillPtr& fill) {
+        tier_.metrics().fills_running.add(1);
+        run(fill);
+        tier_.metrics().fills_running.add(-1);
+      }) {}
 
 Filler::~Filler() { shutdown(); }
 
@@ -29,15 +37,20 @@ bool Filler::missing(Entry& entry, std::uint64_t page) const {
   return !entry.filling.contains(page) && !(entry.has(page) && tier_.device().may_read());
 }
 
-Filler::Run Filler::missing_run(Entry& entry, std::uint64_t first, std::uint64_t last) const {
+std::uint64_t Filler::run_end(const Entry& entry, std::uint64_t first, std::uint64_t last) const {
   // GETs of readers in order end on the same offsets, whoever begins them: so they meet instead of overlapping.
-  const std::uint64_t end = std::min({last + 1, (first / kPagesPerFill + 1) * kPagesPerFill, first + pages_per_fill_, entry.pages});
+  return std::min({last + 1, (first / kPagesPerFill + 1) * kPagesPerFill, first + pages_per_fill_, entry.pages});
+}
+
+Filler::Run Filler::missing_run(Entry& entry, std::uint64_t first, std::uint64_t last) const {
+  const std::uint64_t end = run_end(entry, first, last);
   Run run{first, 0};
   while (first + run.count < end && missing(entry, first + run.count)) ++run.count;
   return run;
 }
 
-std::size_t Filler::reserve_now(const RequestContext& ctx, const Entry& entry, Run run, std::vector<MemoryReservation>& out) const {
+std::size_t Filler::reserve_now(const RequestContext& ctx, const Entry& entry, Run run,
+                                std::vector<MemoryReservation>& out) const {
   const RequestContext now = ctx.waiting(false);
   while (out.size() < run.count) {
     auto got = memory_.reserve(now, page_length(entry.ref.size, run.first + out.size()));
@@ -47,38 +60,34 @@ std::size_t Filler::reserve_now(const RequestContext& ctx, const Entry& entry, R
   return out.size();
 }
 
-Result<void> Filler::reserve_waiting(const RequestContext& ctx, const Entry& entry, Run run, std::vector<MemoryReservation>& out) {
-  while (reserve_now(ctx, entry, run, out) < run.count) {
+Result<MemoryReservation> Filler::reserve_waiting(const RequestContext& ctx, std::uint64_t bytes) {
+  const RequestContext now = ctx.waiting(false);
+  for (int round = 1;; ++round) {
+    auto got = memory_.reserve(now, bytes);
+    if (got || got.error().code() != ErrorCode::kWouldWaitDevice) return got;
     // Bytes that only might be read again make room for bytes that somebody waits for.
-    if (drop_held()) continue;
-    RequestContext slice = ctx;
-    slice.deadline = std::min(ctx.deadline, clock_.now() + Millis(50));
-    auto got = memory_.reserve(slice, page_length(entry.ref.size, run.first + out.size()));
-    if (got) {
-      out.push_back(std::move(*got));
-      continue;
-    }
+    if (drop_held(true)) continue;
     TRY(ctx.check(clock_));
-    if (got.error().code() != ErrorCode::kTimeout) return fail(std::move(got).error());
+    memory_.wait_for_release(kMemoryRound);
+    // Full buffers that a slow or stuck device does not take are no reason to fail readers.
+    if (round % kRoundsToShed == 0) shed_all();
   }
-  return {};
 }
 
 Result<FillPtr> Filler::start(const RequestContext& ctx, const Requester& who, std::uint64_t page, std::uint64_t last) {
   Entry& entry = *who.entry;
   FillPtr fill;
-  Run run{};
   bool reserved = false;
   {
     MutexLock lock(entry.mutex);
     if (!missing(entry, page)) return FillPtr();
-    run = missing_run(entry, page, last);
+    Run run = missing_run(entry, page, last);
     fill = std::make_shared<Fill>(who.entry, who.source, who.owner, page, ctx);
     std::vector<MemoryReservation> memory;
-    const std::size_t got = reserve_now(ctx, entry, run, memory);
-    // Less is enough to go on: a GET of the pages that fit beats waiting for the rest.
-    if (got > 0) run.count = got;
-    reserved = got > 0;
+    // Fewer pages are enough to go on: a GET of those that fit beats waiting for the rest. And only one page is ever waited for:
+    // readers who each wait with some pages in hand would wait for each other.
+    run.count = std::max<std::size_t>(reserve_now(ctx, entry, run, memory), 1);
+    reserved = !memory.empty();
     for (std::uint64_t i = 0; i < run.count; ++i) entry.filling[page + i] = fill;
     MutexLock fill_lock(fill->mutex);
     fill->page_total = fill->pages_open = run.count;
@@ -89,23 +98,43 @@ Result<FillPtr> Filler::start(const RequestContext& ctx, const Requester& who, s
     }
   }
   if (!reserved) {
-    std::vector<MemoryReservation> memory;
-    const auto waited = reserve_waiting(ctx, entry, run, memory);
-    if (!waited) {
-      memory.clear();
-      fail_fill(fill, waited.error());
-      return fail(waited.error());
+    auto memory = reserve_waiting(ctx, page_length(entry.ref.size, page));
+    if (!memory) {
+      fail_fill(fill, memory.error());
+      return fail(std::move(memory).error());
     }
-    MutexLock lock(fill->mutex);
-    fill->memory = std::move(memory);
+    MutexLock lock(entry.mutex);
+    MutexLock fill_lock(fill->mutex);
+    fill->memory.push_back(std::move(*memory));
+    grow(ctx, entry, fill, last);
     fill->state = Fill::State::kQueued;
   }
-  const auto submitted = scheduler_.submit(fill, ctx.priority);
+  TRY(submit(fill, ctx.priority));
+  return fill;
+}
+
+Result<void> Filler::submit(const FillPtr& fill, Priority priority) {
+  auto submitted = scheduler_.submit(fill, priority);
   if (!submitted) {
     fail_fill(fill, submitted.error());
-    return fail(submitted.error());
+    return submitted;
   }
-  return fill;
+  MutexLock lock(fill->mutex);
+  // A reader may have come between the look into the object's table and the queue: its promotion found nothing to move.
+  if (fill->priority < priority) scheduler_.promote(fill, fill->priority);
+  return {};
+}
+
+void Filler::grow(const RequestContext& ctx, Entry& entry, const FillPtr& fill, std::uint64_t last) {
+  const RequestContext now = ctx.waiting(false);
+  const std::uint64_t end = run_end(entry, fill->first_page, last);
+  for (std::uint64_t page = fill->first_page + 1; page < end && missing(entry, page); ++page) {
+    auto got = memory_.reserve(now, page_length(entry.ref.size, page));
+    if (!got) return;
+    fill->memory.push_back(std::move(*got));
+    entry.filling[page] = fill;
+    fill->page_total = ++fill->pages_open;
+  }
 }
 
 bool Filler::extend(Entry& entry, const Requester& who, Priority priority, Run run, std::vector<MemoryReservation>& memory) {
@@ -132,7 +161,8 @@ std::uint64_t Filler::prefetch(const RequestContext& ctx, const Requester& who, 
   const std::uint64_t end = std::min(range.end(), size);
   const std::uint64_t first = range.offset / kPageBytes;
   const std::uint64_t last = (end - 1) / kPageBytes;
-  while (memory_.available(ctx.priority) < end - range.offset && drop_held()) {
+  // Not for what was fetched ahead and still waits for its reader: that would fetch everything twice.
+  while (memory_.available(ctx.priority) < end - range.offset && drop_held(false)) {
   }
 
   std::vector<FillPtr> begun;
@@ -164,10 +194,7 @@ std::uint64_t Filler::prefetch(const RequestContext& ctx, const Requester& who, 
     }
   }
   for (const auto& fill : begun) {
-    const auto submitted = scheduler_.submit(fill, ctx.priority);
-    if (submitted) continue;
-    stopped_at = std::min(stopped_at, fill->first_page);
-    fail_fill(fill, submitted.error());
+    if (!submit(fill, ctx.priority)) stopped_at = std::min(stopped_at, fill->first_page);
   }
   const std::uint64_t covered_end = std::min(stopped_at * kPageBytes, end);
   return covered_end > range.offset ? covered_end - range.offset : 0;
@@ -177,9 +204,10 @@ void Filler::cancel(std::uint64_t owner) {
   for (const auto& fill : scheduler_.queued_of(owner)) {
     {
       MutexLock lock(fill->mutex);
-      if (fill->state != Fill::State::kQueued || fill->waiters > 0 || fill->priority == Priority::kForeground) continue;
+      if (fill->waiters > 0 || fill->priority == Priority::kForeground) continue;
     }
-    scheduler_.remove(fill);
+    // A fill that has begun to run since belongs to its thread.
+    if (!scheduler_.remove(fill)) continue;
     // Whoever began to wait in between sees a failure that is not its own and fetches by itself.
     fail_fill(fill, Error(ErrorCode::kCancelled, "prefetch was dropped"));
   }
@@ -188,18 +216,18 @@ void Filler::cancel(std::uint64_t owner) {
 void Filler::expire_held() {
   HeldPages::Page page;
   while (held_.take_older(clock_.now() - kHoldTime, page)) {
-    (void)drop_page(page.fill, page.page, false);
+    (void)drop_page(page.fill, page.page, Drop::kAlways);
     page = {};
   }
 }
 
 void Filler::shutdown() {
   for (const auto& fill : scheduler_.stop()) fail_fill(fill, Error(ErrorCode::kCancelled, "the cache is shutting down"));
-  scheduler_.join(std::chrono::seconds(5));
+  scheduler_.join(kShutdownGrace);
   device_pool_.shutdown();
   HeldPages::Page page;
   while (held_.take_oldest(page)) {
-    (void)drop_page(page.fill, page.page, false);
+    (void)drop_page(page.fill, page.page, Drop::kAlways);
     page = {};
   }
 }

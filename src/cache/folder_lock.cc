@@ -27,8 +27,9 @@ Result<std::unique_ptr<io::File>> lock_folder(io::Disk& disk) {
   auto opened = disk.open(kLockFile, io::OpenMode::kCreate);
   if (!opened) {
     const Error& error = opened.error();
-    return fail(Error(error.code(), "cache folder '" + disk.root() + "' is not writable by user " + std::to_string(::geteuid()) + " (" +
-                                        std::string(error.message()) + "); change its owner or choose another with --cache")
+    return fail(Error(error.code(), "cache folder '" + disk.root() + "' is not writable by user " + std::to_string(::geteuid()) +
+                                        " (" + std::string(error.message()) +
+                                        "); change its owner or choose another with --cache")
                     .with_errno(error.sys_errno()));
   }
   std::unique_ptr<io::File> file = std::move(*opened);

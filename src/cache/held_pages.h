@@ -1,6 +1,6 @@
 #pragma once
-// Complete pages that could not be cached stay in memory for a while, so that a reader who takes a page in small pieces does not fetch
-// it again for each. Bounded; the one that waits longest goes first.
+// Complete pages that could not be cached stay in memory for a while, so that a reader who takes a page in small pieces does not
+// fetch it again for each. Bounded; the one that waits longest goes first.
 
 #include <cstdint>
 #include <functional>

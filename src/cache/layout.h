@@ -37,10 +37,10 @@ inline constexpr const char* kSidecarSuffix = ".sum";
 }
 [[nodiscard]] constexpr bool has_sidecar(std::uint64_t size) { return size > kSmallObjectBytes; }
 
-/// What a file system may charge at most for one more page of an object (its data, the sidecar blocks its checksums touch, extent
-/// blocks), and for a new pair of files. Reserved before a fill, replaced by st_blocks after it.
+/// What a file system may charge at most for one more page of an object (its data, the two sidecar blocks its checksums touch, an
+/// extent block for each file), and for a new pair of files. Reserved before a fill, replaced by st_blocks after it.
 [[nodiscard]] constexpr std::uint64_t page_cost(std::uint64_t size, std::uint64_t page) {
-  return round_up(page_length(size, page), kBlockBytes) + (has_sidecar(size) ? 3 * kBlockBytes : kBlockBytes);
+  return round_up(page_length(size, page), kBlockBytes) + (has_sidecar(size) ? 4 * kBlockBytes : kBlockBytes);
 }
 [[nodiscard]] constexpr std::uint64_t files_cost(std::uint64_t size) { return has_sidecar(size) ? 4 * kBlockBytes : 0; }
 

@@ -29,6 +29,7 @@ class Handle::Gather {
   Gather& operator=(const Gather&) = delete;
 
   Result<PageReply> run() {
+    TRY(core_.tier.ensure_loaded(ctx_, handle_.entry_));
     for (pos_ = range_.offset; pos_ < range_.end();) {
       const std::uint64_t end = std::min((pos_ / kPageBytes + 1) * kPageBytes, range_.end());
       TRY(page_part(end));
@@ -74,10 +75,9 @@ class Handle::Gather {
   /// A fill that this read began and that still has the page's bytes, although they may be on disk by now.
   [[nodiscard]] FillPtr own_fill(std::uint64_t page) const {
     for (const auto& fill : mine_) {
-      const std::uint64_t index = page - fill->first_page;
       MutexLock lock(fill->mutex);
-      if (page < fill->first_page || index >= fill->buffers.size() || fill->poisoned) continue;
-      if (fill->buffers[index] && fill->received >= index * kPageBytes + page_length(entry_.ref.size, page)) return fill;
+      const auto* const there = fill->find(page);
+      if (there != nullptr && there->buffer && !fill->poisoned && fill->complete(page)) return fill;
     }
     return nullptr;
   }
@@ -115,8 +115,7 @@ class Handle::Gather {
     // An attempt of ours that failed before we came to wait for it counts all the same, or a dead store would keep us here.
     for (const auto& fill : mine_) {
       MutexLock lock(fill->mutex);
-      const bool covers = page >= fill->first_page && page < fill->first_page + fill->page_total;
-      if (covers && fill->error) return failed_own(*fill->error);
+      if (fill->covers(page) && fill->error) return failed_own(*fill->error);
     }
     // Waiting for memory while holding memory that others wait for would be a circle.
     spill();
@@ -150,22 +149,23 @@ class Handle::Gather {
 
   /// Waits until [pos_, end) has arrived.
   Result<Outcome> wait_for(Fill& fill, std::uint64_t page, std::uint64_t end) REQUIRES(fill.mutex) {
-    const std::uint64_t start = fill.first_page * kPageBytes;
+    const std::uint64_t needed = end - fill.first_page * kPageBytes;
     while (true) {
-      if (fill.received >= end - start && !fill.poisoned) {
-        const BufferPtr& buffer = fill.buffers[page - fill.first_page];
-        if (!buffer) {
+      if (fill.received >= needed && !fill.poisoned) {
+        Fill::Page* const there = fill.find(page);
+        if (!there->buffer) {
           // On disk by now, or dropped; or the transfer broke off in this page after our bytes.
-          const bool complete = fill.received >= (page * kPageBytes - start) + page_length(entry_.ref.size, page);
-          return complete || !fill.error ? Result<Outcome>(Outcome::kAgain) : failed(fill, *fill.error, fill.priority);
+          return fill.complete(page) || !fill.error ? Result<Outcome>(Outcome::kAgain) : failed(fill, *fill.error, fill.priority);
         }
-        add_shared({buffer, buffer->bytes().subspan(pos_ - page * kPageBytes, end - pos_)});
+        if (end == page * kPageBytes + page_length(entry_.ref.size, page)) there->read = true;
+        add_shared({there->buffer, there->buffer->bytes().subspan(pos_ - page * kPageBytes, end - pos_)});
         from_fills_ += end - pos_;
         return Outcome::kServed;
       }
       if (fill.error) return failed(fill, *fill.error, fill.priority);
       if (!ctx_.may_wait) return fail(ErrorCode::kWouldWaitStore);
       TRY(ctx_.check(*core_.options.clock));
+      fill.wake_at = std::min(fill.wake_at, needed);
       const Nanos left = ctx_.deadline - core_.options.clock->now();
       (void)fill.progress.wait_until(fill.mutex, Clock::system().now() + std::min(kLookAgain, left));
     }
@@ -261,8 +261,8 @@ Result<PageReply> Handle::read(const RequestContext& ctx, ByteRange range, std::
   if (range.offset >= size || range.length == 0) return PageReply{};
   range.length = std::min(range.length, size - range.offset);
   if (scratch.size() < range.length) {
-    return fail(ErrorCode::kInvalidArgument, "read of " + std::to_string(range.length) + " bytes with scratch memory of " +
-                                                 std::to_string(scratch.size()));
+    return fail(ErrorCode::kInvalidArgument,
+                "read of " + std::to_string(range.length) + " bytes with scratch memory of " + std::to_string(scratch.size()));
   }
   TRY_ASSIGN(const bool served, read_resident(ctx, range, scratch));
   if (served) {
@@ -275,7 +275,15 @@ Result<PageReply> Handle::read(const RequestContext& ctx, ByteRange range, std::
 
 std::uint64_t Handle::prefetch(const RequestContext& ctx, ByteRange range) {
   prefetched_.store(true, std::memory_order_relaxed);
-  return core_->filler.prefetch(ctx, {entry_, source_, id_}, range);
+  if (core_->tier.ensure_loaded(ctx.waiting(false), entry_)) return core_->filler.prefetch(ctx, {entry_, source_, id_}, range);
+  // What is missing the page table tells, and this call does not wait for the disk.
+  const bool queued = core_->filler.on_device([ctx, range, weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || !self->core_->tier.ensure_loaded(ctx, self->entry_)) return;
+    (void)self->core_->filler.prefetch(ctx, {self->entry_, self->source_, self->id_}, range);
+  });
+  const std::uint64_t size = entry_->ref.size;
+  return queued && range.offset < size ? std::min(range.length, size - range.offset) : 0;
 }
 
 void Handle::cancel_prefetch() {
@@ -288,11 +296,17 @@ Residency residency_of(Entry& entry) {
   MutexLock lock(entry.mutex);
   residency.resident = entry.resident_bytes;
   for (const auto& [page, fill] : entry.filling) {
-    if (!entry.has(page)) residency.filling += page_length(entry.ref.size, page);
+    if (entry.has(page)) continue;
+    MutexLock fill_lock(fill->mutex);
+    const auto* const there = fill->find(page);
+    if (there == nullptr || !there->held) residency.filling += page_length(entry.ref.size, page);
   }
   return residency;
 }
 
-Residency Handle::residency() const { return residency_of(*entry_); }
+Residency Handle::residency() const {
+  (void)core_->tier.ensure_loaded(RequestContext(), entry_);
+  return residency_of(*entry_);
+}
 
 }  // namespace thermo::cache

@@ -20,7 +20,7 @@ struct Core {
 };
 
 /// Thread-safe.
-class Handle final : public Object {
+class Handle final : public Object, public std::enable_shared_from_this<Handle> {
  public:
   Handle(std::shared_ptr<Core> core, EntryPtr entry, std::shared_ptr<Source> source, std::uint64_t id);
   ~Handle() override;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "base/mutex.h"
 #include "cache/entry.h"
@@ -19,8 +20,12 @@ class OpenFiles {
   [[nodiscard]] static std::size_t limit_of_process();
   /// `entry` has opened its files: those that opened first close theirs. No lock of an entry may be held.
   void opened(const EntryPtr& entry);
+  /// Closes some because the process has run out of descriptors; false when there are none.
+  bool close_some();
 
  private:
+  static constexpr std::size_t kSome = 16;
+  static void close(const EntryPtr& entry);
   const std::size_t limit_;
   Mutex mutex_{LockRank::kCacheDevice, "open files"};
   std::deque<std::weak_ptr<Entry>> order_ GUARDED_BY(mutex_);

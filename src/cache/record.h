@@ -1,6 +1,6 @@
 #pragma once
-// What the database knows of one cached object version. For planning and for objects without a sidecar; which pages of a larger one
-// are present says its sidecar alone.
+// What the database knows of one cached object version. For planning and for objects without a sidecar; which pages of a larger
+// one are present says its sidecar alone.
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-// The records in their database. A database that cannot be used costs planning knowledge, never a read: errors are values here and the
-// caller goes on without.
+// The records in their database. A database that cannot be used costs planning knowledge, never a read: errors are values here
+// and the caller goes on without.
 
 #include <atomic>
 #include <functional>
@@ -21,7 +21,8 @@ class RecordStore {
 
   explicit RecordStore(std::string path) : path_(std::move(path)) {}
 
-  /// Opens the database; one that is corrupt is deleted and made anew (kRebuilt, with a warning). kBusy, kNoSpace, kIo, kReadOnly.
+  /// Opens the database; one that is corrupt is deleted and made anew (kRebuilt, with a warning). kBusy, kNoSpace, kIo,
+  /// kReadOnly.
   [[nodiscard]] Result<Opened> open();
   /// Deletes the database and starts an empty one.
   [[nodiscard]] Result<void> recreate();

@@ -1,6 +1,6 @@
 #pragma once
-// Who has to go when the tier is full: a plain state machine without locks, time or I/O. It owns the table of resident objects, about
-// 100 bytes each, so that order and charge are one look-up.
+// Who has to go when the tier is full: a plain state machine without locks, time or I/O. It owns the table of resident objects,
+// about 100 bytes each, so that order and charge are one look-up.
 
 #include <cstdint>
 #include <functional>
@@ -29,8 +29,8 @@ class Replacement {
   };
   [[nodiscard]] virtual std::optional<Item> find(const VersionId& id) const = 0;
   [[nodiscard]] virtual std::size_t count() const = 0;
-  /// The objects that should go first and together hold at least `bytes` (fewer when there are not enough), without those `keep` says
-  /// yes to. Changes nothing.
+  /// The objects that should go first and together hold at least `bytes` (fewer when there are not enough), without those `keep`
+  /// says yes to. Changes nothing.
   [[nodiscard]] virtual std::vector<VersionId> victims(std::uint64_t bytes,
                                                        const std::function<bool(const VersionId&)>& keep) const = 0;
   /// Every object, first victim first.

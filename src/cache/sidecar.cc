@@ -10,9 +10,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x314d55534d524854;  // "THRMSUM1"
 constexpr std::size_t kChecksumOffset = kSidecarHeaderBytes - 4;
 
-std::uint32_t header_crc(std::string_view header) {
-  return crc32c(std::as_bytes(std::span(header.data(), kChecksumOffset)));
-}
+std::uint32_t header_crc(std::string_view header) { return crc32c(std::as_bytes(std::span(header.data(), kChecksumOffset))); }
 
 }  // namespace
 
@@ -22,7 +20,13 @@ SidecarLayout::SidecarLayout(std::uint64_t size)
       crc_offset(bitmap_offset + round_up(bitmap_bytes, 64)),
       total(crc_offset + 4 * block_count(size)) {}
 
+bool fits_sidecar(const ObjectRef& ref) {
+  constexpr std::size_t kFixed = 8 + 3 * 4 + 3 * 8 + 3 * 4;
+  return kFixed + ref.store_id.size() + ref.key.size() + ref.etag.size() <= kChecksumOffset;
+}
+
 std::optional<std::string> encode_sidecar_header(const ObjectRef& ref) {
+  if (!fits_sidecar(ref)) return std::nullopt;
   FieldWriter out;
   out.number(kMagic);
   out.number(kFormatVersion);
@@ -34,7 +38,6 @@ std::optional<std::string> encode_sidecar_header(const ObjectRef& ref) {
   out.text(ref.store_id);
   out.text(ref.key);
   out.text(ref.etag);
-  if (out.str().size() > kChecksumOffset) return std::nullopt;
   out.str().resize(kChecksumOffset, '\0');
   out.number(header_crc(out.str()));
   return std::move(out.str());

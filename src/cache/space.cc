@@ -25,12 +25,12 @@ void Space::release(std::uint64_t bytes) {
   publish();
 }
 
-std::vector<Space::Victim> Space::take_victims(std::uint64_t bytes) {
+std::vector<Space::Victim> Space::take_victims(std::uint64_t bytes, Enough enough) {
   MutexLock lock(mutex_);
   const std::uint64_t wanted = charged_ + reserved_ + bytes;
   if (wanted <= limit_) return {};
   const std::uint64_t missing = wanted - limit_;
-  const auto ids = replacement_->victims(missing, [&](const VersionId& id) REQUIRES(mutex_) { return pins_.contains(id); });
+  const auto ids = replacement_->victims(missing, [&](const VersionId& id) { return pins_.contains(id); });
   std::vector<Victim> victims;
   std::uint64_t sum = 0;
   for (const auto& id : ids) {
@@ -38,7 +38,7 @@ std::vector<Space::Victim> Space::take_victims(std::uint64_t bytes) {
     victims.push_back({id, charge});
     sum += charge;
   }
-  if (sum < missing) return {};
+  if (sum < missing && enough == Enough::kOrNone) return {};
   for (const auto& victim : victims) replacement_->on_remove(victim.id);
   charged_ -= sum;
   leaving_ += sum;

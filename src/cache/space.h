@@ -1,5 +1,6 @@
 #pragma once
-// The byte limit: what objects are charged for plus what fills have reserved never exceeds it. Decides who is evicted; does no I/O.
+// The byte limit: what objects are charged for plus what fills have reserved never exceeds it. Decides who is evicted; does no
+// I/O.
 
 #include <cstdint>
 #include <memory>
@@ -23,12 +24,14 @@ class Space {
   void release(std::uint64_t bytes);
 
   /// Objects whose removal makes room for `bytes` more, oldest first, without pinned ones. They leave the table, and their charge
-  /// counts until evicted() (no second caller gets them). Empty when the unpinned ones together are too few: nobody goes in vain.
+  /// counts until evicted() (no second caller gets them). kOrNone: empty when the unpinned ones together are too few, nobody goes
+  /// in vain.
   struct Victim {
     VersionId id;
     std::uint64_t charge;
   };
-  [[nodiscard]] std::vector<Victim> take_victims(std::uint64_t bytes);
+  enum class Enough : std::uint8_t { kOrNone, kOrLess };
+  [[nodiscard]] std::vector<Victim> take_victims(std::uint64_t bytes, Enough enough = Enough::kOrNone);
   void evicted(std::uint64_t charge);
   /// Waits a moment while somebody else's eviction is under way; false when none is.
   [[nodiscard]] bool wait_for_eviction();
@@ -62,8 +65,8 @@ class Space {
   const std::unique_ptr<Replacement> replacement_ PT_GUARDED_BY(mutex_);
   std::unordered_map<VersionId, std::uint32_t> pins_ GUARDED_BY(mutex_);
   std::uint64_t limit_ GUARDED_BY(mutex_);
-  std::uint64_t charged_ GUARDED_BY(mutex_) = 0;   // of objects in the table
-  std::uint64_t leaving_ GUARDED_BY(mutex_) = 0;   // of victims not yet gone
+  std::uint64_t charged_ GUARDED_BY(mutex_) = 0;  // of objects in the table
+  std::uint64_t leaving_ GUARDED_BY(mutex_) = 0;  // of victims not yet gone
   std::uint64_t reserved_ GUARDED_BY(mutex_) = 0;
   std::uint64_t next_order_ GUARDED_BY(mutex_) = 1;
   metrics::Gauge& used_gauge_;

@@ -1,10 +1,15 @@
 // How an object's page table comes from its sidecar or its record.
 
+#include <cerrno>
+
 #include "cache/sidecar.h"
 #include "cache/tier.h"
 
 namespace thermo::cache {
 namespace {
+
+// Stop tokens have no connection to the condition variables: whoever waits looks at least this often.
+constexpr Nanos kLookAgain = Millis(50);
 
 Error wrong(const std::string& what) { return Error(ErrorCode::kCorrupt, what); }
 
@@ -15,14 +20,23 @@ void mask_tail(std::vector<std::uint8_t>& bitmap, std::uint64_t pages) {
 
 }  // namespace
 
-Result<std::shared_ptr<io::File>> Tier::open_existing(const std::string& path) {
-  auto file = disk_->open(path, io::OpenMode::kReadWrite);
-  // A device that became read-only still serves what it has.
-  if (!file && (file.error().code() == ErrorCode::kReadOnly || file.error().code() == ErrorCode::kAccessDenied)) {
-    file = disk_->open(path, io::OpenMode::kRead);
+Result<std::shared_ptr<io::File>> Tier::open_file(const std::string& path, io::OpenMode mode) {
+  auto file = disk_->open(path, mode);
+  // The process is out of descriptors: ours are the ones that can be given up.
+  if (!file && (file.error().sys_errno() == EMFILE || file.error().sys_errno() == ENFILE) && open_files_.close_some()) {
+    file = disk_->open(path, mode);
   }
   if (!file) return fail(std::move(file).error());
   return std::shared_ptr<io::File>(std::move(*file));
+}
+
+Result<std::shared_ptr<io::File>> Tier::open_existing(const std::string& path) {
+  auto file = open_file(path, io::OpenMode::kReadWrite);
+  // A device that became read-only still serves what it has.
+  if (!file && (file.error().code() == ErrorCode::kReadOnly || file.error().code() == ErrorCode::kAccessDenied)) {
+    file = open_file(path, io::OpenMode::kRead);
+  }
+  return file;
 }
 
 Result<Files> Tier::open_files(const ObjectRef& ref) {
@@ -34,26 +48,64 @@ Result<Files> Tier::open_files(const ObjectRef& ref) {
   return files;
 }
 
-void Tier::load(const EntryPtr& entry) {
-  const bool known = space_.find(entry->ref.version).has_value();
-  if (entry->pages > 0 && (known || strays_.load(std::memory_order_relaxed)) && device_.may_read()) {
-    const auto loaded = has_sidecar(entry->ref.size) ? load_large(entry) : load_small(entry);
-    if (loaded) {
-      if (known) space_.hit(entry->ref.version);
-      open_files_.opened(entry);
-    } else if (known || loaded.error().code() != ErrorCode::kNotFound) {
-      if (loaded.error().code() == ErrorCode::kIo) device_.read_failed(loaded.error());
-      drop_damaged(entry->ref, loaded.error());
-    }
-  }
-  entry->mark_loaded();
+bool Tier::may_be_on_disk(const ObjectRef& ref) const {
+  return ref.size > 0 && (strays_.load(std::memory_order_relaxed) || space_.find(ref.version).has_value());
 }
 
-Result<void> Tier::load_small(const EntryPtr& entry) {
+Result<void> Tier::ensure_loaded(const RequestContext& ctx, const EntryPtr& entry) {
+  {
+    MutexLock lock(entry->mutex);
+    while (entry->loading) {
+      if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitDevice);
+      TRY(ctx.check(clock_));
+      (void)entry->changed.wait_until(entry->mutex, Clock::system().now() + kLookAgain);
+    }
+    if (entry->ready || !device_.may_read()) return {};  // later then
+    if (!may_be_on_disk(entry->ref)) {
+      entry->ready = true;
+      return {};
+    }
+    if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitDevice);
+    entry->loading = true;
+  }
+  load(entry);
+  MutexLock lock(entry->mutex);
+  entry->loading = false;
+  entry->ready = true;
+  entry->changed.notify_all();
+  return {};
+}
+
+void Tier::load(const EntryPtr& entry) {
+  std::uint64_t epoch = 0;
+  {
+    MutexLock lock(entry->mutex);
+    epoch = entry->epoch;
+  }
+  const bool known = space_.find(entry->ref.version).has_value();
+  const auto loaded = has_sidecar(entry->ref.size) ? load_large(entry, epoch) : load_small(entry, epoch);
+  if (loaded) {
+    if (known) space_.hit(entry->ref.version);
+    open_files_.opened(entry);
+    return;
+  }
+  switch (loaded.error().code()) {
+    case ErrorCode::kStale: return;  // evicted meanwhile
+    case ErrorCode::kNotFound:
+      if (known) drop_damaged(entry->ref, loaded.error());
+      return;
+    case ErrorCode::kCorrupt: drop_damaged(entry->ref, loaded.error()); return;
+    // Says nothing about what is there. The pages come from the source; if they are cached again, it is over the old files.
+    default: device_.read_failed(loaded.error()); return;
+  }
+}
+
+Result<void> Tier::load_small(const EntryPtr& entry, std::uint64_t epoch) {
   TRY_ASSIGN(auto record, records_.get(entry->ref.version));
   if (!record) return fail(ErrorCode::kNotFound, "no record");
   const ObjectRef& ref = entry->ref;
-  if (record->ref.size != ref.size || record->ref.etag != ref.etag || record->ref.key != ref.key || record->ref.store_id != ref.store_id) {
+  if (record->ref.size != ref.size || record->ref.etag != ref.etag || record->ref.key != ref.key ||
+      record->ref.store_id != ref.store_id) {
     return fail(wrong("the record is of another object"));
   }
   if (record->crcs.size() != block_count(ref.size)) return fail(wrong("the record lacks checksums"));
@@ -61,14 +113,16 @@ Result<void> Tier::load_small(const EntryPtr& entry) {
   TRY_ASSIGN(const std::uint64_t size, files.object->size());
   if (size != ref.size) return fail(wrong("the object file has the wrong length"));
   MutexLock lock(entry->mutex);
+  if (entry->epoch != epoch) return fail(ErrorCode::kStale);
   entry->files = std::make_shared<const Files>(std::move(files));
   entry->small_crcs = std::move(record->crcs);
   entry->on_disk = true;
   entry->set(0);
+  entry->set_vouched(0, true);
   return {};
 }
 
-Result<void> Tier::load_large(const EntryPtr& entry) {
+Result<void> Tier::load_large(const EntryPtr& entry, std::uint64_t epoch) {
   const ObjectRef& ref = entry->ref;
   TRY_ASSIGN(Files files, open_files(ref));
   const SidecarLayout layout(ref.size);
@@ -84,7 +138,7 @@ Result<void> Tier::load_large(const EntryPtr& entry) {
   }
   TRY_ASSIGN(const std::uint64_t object_size, files.object->size());
   // Cut or grown from outside: the right length back, and the checksums tell which pages suffered.
-  if (object_size != ref.size) TRY(files.object->truncate(ref.size));
+  if (object_size != ref.size && !files.object->truncate(ref.size)) return fail(wrong("the object file has the wrong length"));
   std::vector<std::uint8_t> bitmap(layout.bitmap_bytes);
   for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] = static_cast<std::uint8_t>(head[layout.bitmap_offset + i]);
   mask_tail(bitmap, entry->pages);
@@ -92,15 +146,15 @@ Result<void> Tier::load_large(const EntryPtr& entry) {
   const bool stray = !space_.find(ref.version);
   std::uint64_t charge = 0;
   if (stray) {
-    TRY_ASSIGN(const std::uint64_t object_charge, files.object->allocated());
-    TRY_ASSIGN(const std::uint64_t sidecar_charge, files.sidecar->allocated());
-    charge = object_charge + sidecar_charge;
+    TRY_ASSIGN(charge, charge_of(files));
   }
   MutexLock lock(entry->mutex);
+  if (entry->epoch != epoch) return fail(ErrorCode::kStale);
   entry->files = std::make_shared<const Files>(std::move(files));
   for (std::uint64_t page = 0; page < entry->pages; ++page) {
     if ((bitmap[page / 8] >> (page % 8) & 1) != 0) entry->set(page);
   }
+  entry->vouched = std::move(bitmap);
   entry->on_disk = true;
   if (stray) {
     entry->record_open = true;  // gets its record back when the entry goes
@@ -123,12 +177,10 @@ Result<void> Tier::adopt(const VersionId& version) {
   TRY_ASSIGN(const std::size_t bits, sidecar->read_at(layout.bitmap_offset, bitmap));
   if (bits != bitmap.size()) return fail(wrong("the sidecar is short"));
   TRY_ASSIGN(const auto object, open_existing(object_path(version)));
-  TRY_ASSIGN(const std::uint64_t object_charge, object->allocated());
-  TRY_ASSIGN(const std::uint64_t sidecar_charge, sidecar->allocated());
   Record record;
   record.ref = ref;
   record.head.size = ref.size;
-  record.head.charged = object_charge + sidecar_charge;
+  TRY_ASSIGN(record.head.charged, charge_of({object, sidecar}));
   for (std::uint64_t page = 0; page < page_count(ref.size); ++page) {
     if ((std::to_integer<unsigned>(bitmap[page / 8]) >> (page % 8) & 1) != 0) record.head.resident += page_length(ref.size, page);
   }
@@ -177,7 +229,6 @@ void Tier::drop_damaged(const ObjectRef& ref, const Error& why) {
               why.describe(), suppressed);
   }
   (void)drop(ref.version);
-  (void)space_.remove(ref.version);
 }
 
 }  // namespace thermo::cache

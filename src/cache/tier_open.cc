@@ -59,14 +59,15 @@ Result<bool> Tier::check_format() {
   if (*text == std::string(kFormatPrefix) + std::to_string(kFormatVersion) + "\n") return true;
   std::string found = text->starts_with(kFormatPrefix) ? text->substr(kFormatPrefix.size()) : *text;
   while (!found.empty() && (found.back() == '\n' || found.back() == ' ')) found.pop_back();
-  return fail(ErrorCode::kNotSupported, "cache folder '" + disk_->root() + "' has format '" + found + "', this program writes format " +
-                                            std::to_string(kFormatVersion) +
+  return fail(ErrorCode::kNotSupported, "cache folder '" + disk_->root() + "' has format '" + found +
+                                            "', this program writes format " + std::to_string(kFormatVersion) +
                                             "; choose another folder with --cache, or empty this one (it holds only copies)");
 }
 
-Result<void> Tier::make_folders() {
-  for (unsigned bucket = 0; bucket < 256; ++bucket) TRY(disk_->make_dirs(bucket_dir(bucket)));
-  return {};
+Result<void> Tier::make_bucket(const VersionId& version) {
+  // Not when the whole folder is gone: then the probe makes all of it anew, with its lock and format.
+  TRY(disk_->open(kFormatFile, io::OpenMode::kRead));
+  return disk_->make_dirs(bucket_dir(static_cast<unsigned>(version.high >> 56)));
 }
 
 Result<bool> Tier::load_records() {
@@ -99,18 +100,15 @@ void Tier::recheck(const VersionId& version) {
   const auto sidecar = open_existing(sidecar_path(version));
   if (!object || !sidecar) {
     (void)drop(version);
-    (void)space_.remove(version);
     return;
   }
-  const auto object_charge = (*object)->allocated();
-  const auto sidecar_charge = (*sidecar)->allocated();
-  if (object_charge && sidecar_charge) space_.settle(version, *object_charge + *sidecar_charge, 0);
+  if (const auto charge = charge_of({*object, *sidecar})) space_.settle(version, *charge, 0);
 }
 
 Result<void> Tier::open() {
   TRY_ASSIGN(lock_, lock_folder(*disk_));
   TRY_ASSIGN(const bool existed, check_format());
-  TRY(make_folders());
+  TRY(disk_->make_dirs(kObjectsDir));
   const bool clean = disk_->open(kCleanFile, io::OpenMode::kRead).has_value();
   auto opened = records_.open();
   if (!opened) return fail(opened.error().within("cache folder '" + disk_->root() + "'"));
@@ -130,24 +128,30 @@ Result<void> Tier::open() {
 void Tier::sweep(const std::stop_token& stop) {
   std::array<std::vector<VersionId>, 256> known;
   for (const auto& version : space_.all()) known[version.high >> 56].push_back(version);
-  for (unsigned bucket = 0; bucket < 256 && !stop.stop_requested(); ++bucket) sweep_bucket(bucket, known[bucket], stop);
+  bool all_seen = true;
+  for (unsigned bucket = 0; bucket < 256 && !stop.stop_requested(); ++bucket) {
+    const auto swept = sweep_bucket(bucket, known[bucket], stop);
+    if (swept) continue;
+    all_seen = false;
+    device_.read_failed(swept.error());
+  }
   if (stop.stop_requested()) return;
   strays_.store(false, std::memory_order_relaxed);
   charges_known_.store(true, std::memory_order_relaxed);
-  sweep_needed_.store(false, std::memory_order_relaxed);
+  if (all_seen) sweep_needed_.store(false, std::memory_order_relaxed);  // or the next start tries again
   converge();
 }
 
-void Tier::sweep_bucket(unsigned bucket, const std::vector<VersionId>& known, const std::stop_token& stop) {
+Result<void> Tier::sweep_bucket(unsigned bucket, const std::vector<VersionId>& known, const std::stop_token& stop) {
   const std::string dir = bucket_dir(bucket);
   const auto names = disk_->list(dir);
-  if (!names) return;
+  if (!names && names.error().code() != ErrorCode::kNotFound) return fail(names.error());
   struct Found {
     bool object = false;
     bool sidecar = false;
   };
   std::map<VersionId, Found> found;
-  for (const auto& name : *names) {
+  for (const auto& name : names ? *names : std::vector<std::string>()) {
     const std::string_view base = std::string_view(name).substr(0, std::min<std::size_t>(32, name.size()));
     const auto version = VersionId::from_hex(base);
     const bool object = name.size() == 32;
@@ -161,9 +165,14 @@ void Tier::sweep_bucket(unsigned bucket, const std::vector<VersionId>& known, co
     item.sidecar |= sidecar;
   }
   for (const auto& [version, files] : found) {
-    if (stop.stop_requested()) return;
+    if (stop.stop_requested()) return {};
     const Claim claim(table_, version);
-    if (claim.entry() || space_.find(version)) continue;
+    if (space_.find(version)) continue;
+    if (claim.entry()) {
+      // Somebody has it open: the files, if they are its, must be known before nobody looks for strays any more.
+      TRY(ensure_loaded(RequestContext(), claim.entry()));
+      continue;
+    }
     if (files.object && files.sidecar && adopt(version)) continue;
     (void)space_.remove(version);
     (void)records_.remove(version);
@@ -180,6 +189,7 @@ void Tier::sweep_bucket(unsigned bucket, const std::vector<VersionId>& known, co
     (void)remove_files(version);
     (void)space_.remove(version);
   }
+  return {};
 }
 
 void Tier::probe_if_due() {
@@ -192,7 +202,7 @@ void Tier::probe_if_due() {
 Result<void> Tier::probe() {
   const auto format = read_text(*disk_, kFormatFile);
   if (!format && format.error().code() == ErrorCode::kNotFound) TRY(start_over());
-  TRY(make_folders());
+  TRY(disk_->make_dirs(kObjectsDir));
   constexpr std::string_view kText = "probe\n";
   TRY(write_text(*disk_, kProbeFile, kText));
   TRY_ASSIGN(const std::string back, read_text(*disk_, kProbeFile));
@@ -214,7 +224,7 @@ Result<void> Tier::start_over() {
   }
   for (const auto& version : space_.all()) (void)space_.remove(version);
   TRY(records_.recreate());
-  TRY(make_folders());
+  TRY(disk_->make_dirs(kObjectsDir));
   TRY(write_format());
   log::info("cache: the folder '{}' was gone and was made anew, empty", disk_->root());
   return {};

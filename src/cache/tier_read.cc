@@ -79,7 +79,8 @@ Result<void> Tier::block_crcs(Entry& entry, const View& view, bool may_wait, std
   return {};
 }
 
-Result<void> Tier::read(Entry& entry, const View& view, bool may_wait, ByteRange range, std::span<std::byte> out, BadBlocks& bad) {
+Result<void> Tier::read(Entry& entry, const View& view, bool may_wait, ByteRange range, std::span<std::byte> out,
+                        BadBlocks& bad) {
   const std::uint64_t size = entry.ref.size;
   std::array<std::uint32_t, kBlocksPerPage> crcs;
   // One piece that starts on a block: verified where it lies. Others go through `edge`, one block each.
@@ -115,7 +116,8 @@ Result<void> Tier::read(Entry& entry, const View& view, bool may_wait, ByteRange
     return {};
   };
   auto result = run();
-  if (result || result.error().code() == ErrorCode::kWouldWaitDevice || result.error().code() == ErrorCode::kNotFound) return result;
+  if (result || result.error().code() == ErrorCode::kWouldWaitDevice || result.error().code() == ErrorCode::kNotFound)
+    return result;
   if (result.error().code() != ErrorCode::kCorrupt) device_.read_failed(result.error());
   page_bad(entry, view.epoch, bad);
   return fail(Error(ErrorCode::kCorrupt, std::string(result.error().message())));

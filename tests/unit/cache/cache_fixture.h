@@ -85,7 +85,7 @@ class CacheTest : public ::testing::Test {
   void expect_read(const ObjectPtr& object, std::uint64_t offset, std::uint64_t length) const {
     const auto bytes = read(object, offset, length);
     ASSERT_TRUE(bytes) << bytes.error().describe();
-    const std::string want = source_->body(object->ref()).substr(offset, length);
+    const auto want = std::string_view(source_->body(object->ref())).substr(offset, length);
     ASSERT_EQ(bytes->size(), want.size());
     ASSERT_TRUE(*bytes == want) << "wrong bytes in " << offset << "+" << length;
   }
@@ -103,9 +103,12 @@ class CacheTest : public ::testing::Test {
     }
     return condition();
   }
-  /// Waits until every fill is on disk.
+  /// Waits until every fill is on disk, with all that the next process will believe of it.
   void settle(const ObjectPtr& object) const {
-    ASSERT_TRUE(eventually([&] { return object->residency().filling == 0; }));
+    ASSERT_TRUE(eventually([&] {
+      return object->residency().filling == 0 && metric("thermocline_cache_fills_running") == 0 &&
+             metric("thermocline_cache_pending_writes") == 0;
+    }));
   }
   void fill_all(const ObjectPtr& object) const {
     ASSERT_NO_FATAL_FAILURE(expect_read_all(object));
@@ -129,7 +132,8 @@ class CacheTest : public ::testing::Test {
   std::uint64_t disk_usage() const {
     std::uint64_t sum = 0;
     std::error_code ec;
-    for (auto it = fs::recursive_directory_iterator(root_ / "objects", ec); it != fs::recursive_directory_iterator(); it.increment(ec)) {
+    for (auto it = fs::recursive_directory_iterator(root_ / "objects", ec); it != fs::recursive_directory_iterator();
+         it.increment(ec)) {
       if (ec) break;
       struct stat st{};
       if (::stat(it->path().c_str(), &st) == 0 && S_ISREG(st.st_mode)) sum += static_cast<std::uint64_t>(st.st_blocks) * 512;

@@ -46,7 +46,7 @@ TEST_F(CacheReadTest, EveryAlignmentGivesTheRightBytes) {
 TEST_F(CacheReadTest, SizesAroundEveryBorder) {
   open();
   std::uint64_t seed = 10;
-  const std::vector<std::uint64_t> sizes = {1,     100,      4095,     4096,         4097,    65535,       65536,
+  const std::vector<std::uint64_t> sizes = {1,     100,      4095, 4096,     4097,     65535,       65536,
                                             65537, kMiB - 1, kMiB, kMiB + 1, 8 * kMiB, 8 * kMiB + 1};
   for (const std::uint64_t size : sizes) {
     const auto ref = source_->add("size-" + std::to_string(size), size, seed++);

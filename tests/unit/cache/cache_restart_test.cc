@@ -57,9 +57,22 @@ TEST_F(CacheRestartTest, OrderOfEvictionIsKept) {
 
 TEST_F(CacheRestartTest, ASmallerLimitEvictsAtStart) {
   prepare();
-  open(3 * kMiB);
-  EXPECT_TRUE(eventually([&] { return cache_->status().used_bytes <= 3 * kMiB && disk_usage() <= 3 * kMiB; }));
-  EXPECT_EQ(refetched() > 0, true);
+  constexpr std::uint64_t kLimit = 3 * kMiB;
+  open(kLimit);
+  EXPECT_TRUE(eventually([&] { return cache_->status().used_bytes <= kLimit && disk_usage() <= kLimit; }));
+  // The oldest had to go, and as it is larger than the tier now, some of it is never kept.
+  EXPECT_EQ(cache_->residency(ctx(), a_)->resident, 0u);
+  EXPECT_EQ(cache_->residency(ctx(), b_)->resident, b_.size);
+  for (const auto& ref : {b_, small_, a_}) {
+    const auto object = open_object(ref);
+    expect_read_all(object, 200'000);
+    settle(object);
+    EXPECT_LE(cache_->status().used_bytes, kLimit);
+  }
+  const auto a = open_object(a_);
+  EXPECT_EQ(a->residency().filling, 0u);  // what is only held in memory is not on its way anywhere
+  EXPECT_LT(a->residency().resident, a_.size);
+  EXPECT_TRUE(eventually([&] { return cache_->status().used_bytes == disk_usage(); }));
 }
 
 TEST_F(CacheRestartTest, AfterAKillEverythingThatReachedTheDiskIsKept) {
@@ -112,20 +125,19 @@ TEST_P(DamagedSidecar, TheObjectIsFetchedAgainAndTheReaderSeesNothing) {
   }
 }
 void cut(const fs::path& path, std::uint64_t size) { fs::resize_file(path, size); }
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, DamagedSidecar,
-    ::testing::Values(SidecarDamage{"Deleted", [](const fs::path& p) { fs::remove(p); }},
-                      SidecarDamage{"Empty", [](const fs::path& p) { cut(p, 0); }},
-                      SidecarDamage{"HeaderCut", [](const fs::path& p) { cut(p, 1000); }},
-                      SidecarDamage{"ChecksumsCut", [](const fs::path& p) { cut(p, fs::file_size(p) - 1); }},
-                      SidecarDamage{"Longer", [](const fs::path& p) { cut(p, fs::file_size(p) + 1); }},
-                      SidecarDamage{"HeaderGarbage",
-                                    [](const fs::path& p) {
-                                      std::fstream file(p, std::ios::in | std::ios::out | std::ios::binary);
-                                      file.seekp(30);
-                                      file << "garbage";
-                                    }}),
-    [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, DamagedSidecar,
+                         ::testing::Values(SidecarDamage{"Deleted", [](const fs::path& p) { fs::remove(p); }},
+                                           SidecarDamage{"Empty", [](const fs::path& p) { cut(p, 0); }},
+                                           SidecarDamage{"HeaderCut", [](const fs::path& p) { cut(p, 1000); }},
+                                           SidecarDamage{"ChecksumsCut", [](const fs::path& p) { cut(p, fs::file_size(p) - 1); }},
+                                           SidecarDamage{"Longer", [](const fs::path& p) { cut(p, fs::file_size(p) + 1); }},
+                                           SidecarDamage{"HeaderGarbage",
+                                                         [](const fs::path& p) {
+                                                           std::fstream file(p, std::ios::in | std::ios::out | std::ios::binary);
+                                                           file.seekp(30);
+                                                           file << "garbage";
+                                                         }}),
+                         [](const auto& param) { return std::string(param.param.name); });
 
 TEST_F(CacheRestartTest, ASidecarOfAnotherObjectVouchesForNothing) {
   prepare();
@@ -219,11 +231,20 @@ TEST_F(CacheRestartTest, StrayFilesAreRemovedAfterAnUncleanStop) {
   prepare();
   mark_unclean();
   const auto stray = make_ref("stray", 5 * kMiB);
+  const auto lonely = make_ref("lonely", 5 * kMiB);
+  for (const auto& dir : {object_file(stray).parent_path(), object_file(lonely).parent_path(), root_ / "objects" / "00"}) {
+    fs::create_directories(dir);
+  }
   std::ofstream(object_file(stray)) << "no sidecar";
   std::ofstream(root_ / "objects" / "00" / "notes.txt") << "not ours";
-  std::ofstream(sidecar_file(make_ref("lonely", 5 * kMiB))) << "no object";
+  std::ofstream(sidecar_file(lonely)) << "no object";
+  for (const auto& path : {object_file(stray), sidecar_file(lonely), root_ / "objects" / "00" / "notes.txt"})
+    ASSERT_TRUE(fs::exists(path));
   open();
-  EXPECT_TRUE(eventually([&] { return !fs::exists(object_file(stray)) && !fs::exists(root_ / "objects" / "00" / "notes.txt"); }));
+  EXPECT_TRUE(eventually([&] {
+    return !fs::exists(object_file(stray)) && !fs::exists(sidecar_file(lonely)) &&
+           !fs::exists(root_ / "objects" / "00" / "notes.txt");
+  }));
   EXPECT_TRUE(eventually([&] { return cache_->status().used_bytes == disk_usage(); }));
   EXPECT_EQ(refetched(), 0u);
 }

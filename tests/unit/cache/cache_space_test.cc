@@ -7,7 +7,8 @@ namespace {
 
 using CacheSpaceTest = CacheTest;
 
-/// Looks at the charge all the time. (Walking the folder is no moment: a file counted, then evicted, and its successor counted too.)
+/// Looks at the charge all the time. (Walking the folder is no moment: a file counted, then evicted, and its successor counted
+/// too.)
 class Watcher {
  public:
   Watcher(Cache& cache, std::uint64_t limit)
@@ -36,7 +37,8 @@ TEST_F(CacheSpaceTest, TheLimitHoldsAtEveryMoment) {
   constexpr std::uint64_t kLimit = 12 * kMiB;
   open(kLimit);
   std::vector<ObjectRef> refs;
-  for (std::uint64_t i = 0; i < 24; ++i) refs.push_back(source_->add("o" + std::to_string(i), i % 5 == 0 ? 40'000 : (i % 4 + 1) * kMiB - 77, i));
+  for (std::uint64_t i = 0; i < 24; ++i)
+    refs.push_back(source_->add("o" + std::to_string(i), i % 5 == 0 ? 40'000 : (i % 4 + 1) * kMiB - 77, i));
   {
     const Watcher watcher(*cache_, kLimit);
     std::vector<std::thread> readers;
@@ -153,7 +155,8 @@ TEST_F(CacheSpaceTest, FreeInTheMiddleOfAFill) {
   settle(object);
   expect_read_all(object);
   settle(object);
-  EXPECT_TRUE(eventually([&] { return cache_->status().used_bytes == disk_usage(); }));
+  EXPECT_TRUE(eventually([&] { return cache_->status().used_bytes == disk_usage(); }))
+      << cache_->status().used_bytes << " charged, " << disk_usage() << " on disk";
 }
 
 TEST_F(CacheSpaceTest, ALoweredLimitIsReached) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,8 @@ class FakeSource final : public Source {
     bodies_[key + etag] = random_bytes(size, seed);
     return ref;
   }
-  std::string body(const ObjectRef& ref) const {
+  /// Valid as long as the source.
+  const std::string& body(const ObjectRef& ref) const {
     std::lock_guard lock(mutex_);
     return bodies_.at(ref.key + ref.etag);
   }
@@ -58,7 +60,7 @@ class FakeSource final : public Source {
       ranges_.push_back(range);
       principals_.push_back(ctx.request_id);
       const auto it = bodies_.find(object.key + object.etag);
-      if (it == bodies_.end()) return fail(ErrorCode::kPreconditionFailed, "replaced");
+      if (it == bodies_.end() || removed_.contains(it->first)) return fail(ErrorCode::kPreconditionFailed, "replaced");
       bytes = it->second.substr(range.offset, range.length);
       if (failures_ > 0) {
         --failures_;
@@ -92,7 +94,7 @@ class FakeSource final : public Source {
   }
   void remove(const ObjectRef& ref) {
     std::lock_guard lock(mutex_);
-    bodies_.erase(ref.key + ref.etag);
+    removed_.insert(ref.key + ref.etag);
   }
   std::vector<ByteRange> ranges() const {
     std::lock_guard lock(mutex_);
@@ -107,8 +109,8 @@ class FakeSource final : public Source {
   std::size_t chunk = 100'000;
 
  private:
-  Result<void> deliver(const RequestContext& ctx, const std::string& bytes, const std::optional<Error>& error, std::uint64_t error_after,
-                       store::BodySink& sink) {
+  Result<void> deliver(const RequestContext& ctx, const std::string& bytes, const std::optional<Error>& error,
+                       std::uint64_t error_after, store::BodySink& sink) {
     std::uint64_t at = 0;
     while (true) {
       if (error && at >= error_after) return fail(*error);
@@ -130,6 +132,7 @@ class FakeSource final : public Source {
   mutable std::mutex mutex_;
   std::condition_variable moved_;
   std::map<std::string, std::string> bodies_;
+  std::set<std::string> removed_;
   std::vector<ByteRange> ranges_;
   std::vector<std::uint64_t> principals_;
   int failures_ = 0;

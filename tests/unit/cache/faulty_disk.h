@@ -12,8 +12,8 @@ namespace thermo::cache::testing {
 
 /// What goes wrong; shared by a disk and its files. Only object files and sidecars are affected, and the probe file for writes.
 struct Faults {
-  std::atomic<int> write_errno{0};        ///< every write, create and truncate fails with it
-  std::atomic<int> read_error_percent{0};  ///< of reads that fail with EIO
+  std::atomic<int> write_errno{0};                 ///< every write, create and truncate fails with it
+  std::atomic<int> read_error_percent{0};          ///< of reads that fail with EIO
   std::atomic<std::uint64_t> write_budget{~0ull};  ///< bytes that may still be written before ENOSPC
   std::atomic<std::uint64_t> reads{0};
   std::atomic<std::uint64_t> writes{0};
@@ -29,7 +29,8 @@ struct Faults {
 
 class FaultyFile final : public io::File {
  public:
-  FaultyFile(std::unique_ptr<io::File> file, std::shared_ptr<Faults> faults) : file_(std::move(file)), faults_(std::move(faults)) {}
+  FaultyFile(std::unique_ptr<io::File> file, std::shared_ptr<Faults> faults)
+      : file_(std::move(file)), faults_(std::move(faults)) {}
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> dst) override {
     ++faults_->reads;
     if (faults_->roll(faults_->read_error_percent)) return fail(errno_error(EIO, "read"));
@@ -63,11 +64,13 @@ class FaultyFile final : public io::File {
 
 class FaultyDisk final : public io::Disk {
  public:
-  FaultyDisk(std::unique_ptr<io::Disk> disk, std::shared_ptr<Faults> faults) : disk_(std::move(disk)), faults_(std::move(faults)) {}
+  FaultyDisk(std::unique_ptr<io::Disk> disk, std::shared_ptr<Faults> faults)
+      : disk_(std::move(disk)), faults_(std::move(faults)) {}
   const std::string& root() const override { return disk_->root(); }
   Result<std::unique_ptr<io::File>> open(const std::string& path, io::OpenMode mode) override {
     const bool ours = path.starts_with("objects/") || path == "probe";
-    if (ours && mode == io::OpenMode::kCreate && faults_->write_errno != 0) return fail(errno_error(faults_->write_errno, "create"));
+    if (ours && mode == io::OpenMode::kCreate && faults_->write_errno != 0)
+      return fail(errno_error(faults_->write_errno, "create"));
     auto file = disk_->open(path, mode);
     if (!file || !ours) return file;
     return std::unique_ptr<io::File>(std::make_unique<FaultyFile>(std::move(*file), faults_));
