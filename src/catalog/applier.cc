@@ -54,8 +54,9 @@ Result<Applier::Outcome> Applier::name(const RequestContext& ctx, const std::str
       } else if (*facts.file) {
         exists = true;
         TRY(changes.ensure_folder(std::string(parent_prefix(path)), facts.started));
-        if (known) TRY(changes.update_file(**facts.file, *known, facts.started, /*look=*/true));
-        else TRY(changes.add_file(**facts.file, facts.started));
+        const ChangeSet::Look look{facts.started, facts.folder && !*facts.folder};
+        if (known) TRY(changes.update_file(**facts.file, *known, look, /*note=*/true));
+        else TRY(changes.add_file(**facts.file, look));
       } else if (known) {
         TRY(changes.remove_file(path, *known));
       }
@@ -78,7 +79,7 @@ Result<void> Applier::reached(const RequestContext& ctx, const std::string& pref
   const auto apply = [&]() -> Result<void> {
     ChangeSet changes(knowledge_, shared_);
     TRY_ASSIGN(auto record, changes.folder(prefix));
-    if (!record) return {};
+    if (!record || !record->exists()) return {};  // gone meanwhile
     record->listed_at = std::max(record->listed_at, milestone.listed);
     record->sealed_at = std::max(record->sealed_at, milestone.sealed);
     record->seen_at = std::max({record->seen_at, milestone.listed, milestone.sealed});

@@ -21,8 +21,9 @@ void ChangeSet::notice(std::string_view path) {
 void ChangeSet::notice_new(std::string_view path) {
   // Somebody may hold a negative answer only if the name was looked up and could be answered: by itself or from a listing above.
   const auto known = knowledge_.memory().find(path);
-  if (path.empty() || !known || known->file || known->folder) return;
+  if (path.empty() || !known || known->file || known->folder_exists()) return;
   bool answered = known->absent_at != 0;
+  if (answered) came_.emplace(path);
   for (auto prefix = parent_prefix(path); !answered; prefix = parent_prefix(prefix)) {
     const auto folder = knowledge_.memory().find(folder_path(prefix));
     answered = folder && (folder->sealed_at != 0 || folder->listed_at != 0);
@@ -31,7 +32,7 @@ void ChangeSet::notice_new(std::string_view path) {
   if (answered) notice(path);
 }
 
-Result<void> ChangeSet::add_file(const store::ObjectInfo& info, WallNanos started) {
+Result<void> ChangeSet::add_file(const store::ObjectInfo& info, const Look& look) {
   FileRecord record;
   TRY_ASSIGN(record.number, shared_.numbers.next());
   const auto version = store::version_id(knowledge_.store_id(), info.key, info.etag, info.size);
@@ -40,7 +41,8 @@ Result<void> ChangeSet::add_file(const store::ObjectInfo& info, WallNanos starte
   record.mtime = info.mtime;
   record.etag = info.etag;
   record.storage_class = info.storage_class;
-  record.checked_at = started;
+  record.checked_at = look.started;
+  record.alone = look.alone;
   batch_.put(file_key(knowledge_.store(), info.key), encode(record));
   number_owner(record.number, false, info.key);
   notice_new(info.key);
@@ -49,9 +51,9 @@ Result<void> ChangeSet::add_file(const store::ObjectInfo& info, WallNanos starte
   return commit_if_large();
 }
 
-Result<void> ChangeSet::update_file(const store::ObjectInfo& info, FileRecord record, WallNanos started, bool look) {
+Result<void> ChangeSet::update_file(const store::ObjectInfo& info, FileRecord record, const Look& look, bool note) {
   const bool same_version = record.etag == info.etag && record.size == info.size;
-  if (same_version && record.mtime == info.mtime && record.storage_class == info.storage_class && !look) return {};
+  if (same_version && record.mtime == info.mtime && record.storage_class == info.storage_class && !note) return {};
   if (!same_version) {
     if (record.generation >= kLastGeneration) {
       // Out of generations: a new number keeps (number, generation) unique.
@@ -69,7 +71,8 @@ Result<void> ChangeSet::update_file(const store::ObjectInfo& info, FileRecord re
   record.etag = info.etag;
   record.mtime = info.mtime;
   record.storage_class = info.storage_class;
-  record.checked_at = started;
+  record.checked_at = look.started;
+  record.alone = look.alone;
   batch_.put(file_key(knowledge_.store(), info.key), encode(record));
   touch(info.key);
   return {};
@@ -94,20 +97,30 @@ Result<std::optional<FolderRecord>> ChangeSet::folder(const std::string& prefix)
 
 Result<FolderRecord> ChangeSet::ensure_folder(const std::string& prefix, WallNanos started) {
   TRY_ASSIGN(const auto existing, folder(prefix));
-  if (existing) return *existing;
+  if (existing && (existing->exists() || started == 0)) return *existing;
   if (!prefix.empty()) TRY(ensure_folder(std::string(parent_prefix(prefix)), started));
   FolderRecord record;
-  TRY_ASSIGN(record.number, shared_.numbers.next());
-  record.ino = folder_ino(knowledge_.store_id(), prefix);
-  record.first_seen = shared_.clock.wall();
+  if (existing) {
+    record = *existing;
+  } else {
+    TRY_ASSIGN(record.number, shared_.numbers.next());
+    record.ino = folder_ino(knowledge_.store_id(), prefix);
+    record.first_seen = shared_.clock.wall();
+    number_owner(record.number, true, prefix);
+    ++folders_added_;
+  }
   record.seen_at = started;
-  number_owner(record.number, true, prefix);
+  if (started == 0) {
+    put_folder(prefix, record);
+    return record;
+  }
   notice_new(folder_path(prefix));
-  // A file of this name is hidden from now on.
-  const auto known = knowledge_.memory().find(folder_path(prefix));
-  if (known && known->file) notice(folder_path(prefix));
+  if (!prefix.empty()) {
+    // A file of this name is hidden from now on; a listing may have shown it, so memory alone does not tell.
+    TRY_ASSIGN(const auto file, knowledge_.kv().get(file_key(knowledge_.store(), folder_path(prefix))));
+    if (file) notice(folder_path(prefix));
+  }
   put_folder(prefix, record);
-  ++folders_added_;
   return record;
 }
 
@@ -117,9 +130,14 @@ void ChangeSet::put_folder(const std::string& prefix, const FolderRecord& record
 }
 
 void ChangeSet::remove_folder(const std::string& prefix, const FolderRecord& record) {
+  if (record.exists() && !prefix.empty()) notice(prefix);
+  if (knowledge_.is_root(prefix)) {
+    FolderRecord numbered = record;
+    numbered.seen_at = numbered.listed_at = numbered.sealed_at = 0;
+    return put_folder(prefix, numbered);
+  }
   folders_[prefix] = std::nullopt;
   batch_.remove(number_key(record.number));
-  notice(prefix);
   touch(folder_path(prefix));
   --folders_added_;
 }
@@ -151,6 +169,23 @@ Result<void> ChangeSet::commit_if_large() {
   return commit();
 }
 
+std::vector<std::pair<std::string, KnownNamePtr>> ChangeSet::absent_though_numbered() {
+  std::vector<std::pair<std::string, KnownNamePtr>> names;
+  for (const auto& [prefix, record] : folders_) {
+    if (!record || record->exists()) continue;
+    const std::string path(folder_path(prefix));
+    const auto known = knowledge_.memory().find(path);
+    if (!known || known->absent_at == 0 || came_.contains(path)) continue;
+    auto kept = std::make_shared<KnownName>(*known);
+    kept->folder = Knowledge::to_folder(prefix, *record);
+    kept->listed_at = record->listed_at;
+    kept->sealed_at = record->sealed_at;
+    kept->pages = record->pages;
+    names.emplace_back(path, std::move(kept));
+  }
+  return names;
+}
+
 Result<void> ChangeSet::commit() {
   for (const auto& [prefix, record] : folders_) {
     const auto key = folder_key(knowledge_.store(), prefix);
@@ -160,10 +195,12 @@ Result<void> ChangeSet::commit() {
   if (batch_.empty() && absent_.empty()) return {};
   auto& memory = knowledge_.memory();
   if (!batch_.empty()) batch_.put(meta_key("clock"), encode(shared_.stamps.mark()));
+  const auto still_absent = absent_though_numbered();
   memory.begin_change();
   const auto written = batch_.empty() ? Result<void>() : knowledge_.kv().write(batch_);
   for (const auto& path : dirty_) memory.drop(path);
   if (written) {
+    for (const auto& [path, known] : still_absent) memory.put(path, known);
     for (const auto& [path, at] : absent_) {
       auto known = std::make_shared<KnownName>();
       known->absent_at = at;
@@ -177,6 +214,7 @@ Result<void> ChangeSet::commit() {
   folders_.clear();
   dirty_.clear();
   absent_.clear();
+  came_.clear();
   files_added_ = folders_added_ = 0;
   return written;
 }

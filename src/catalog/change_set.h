@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "catalog/applier.h"
@@ -16,16 +17,22 @@ class ChangeSet {
  public:
   ChangeSet(Knowledge& knowledge, WriterShared& shared) : knowledge_(knowledge), shared_(shared) {}
 
-  [[nodiscard]] Result<void> add_file(const store::ObjectInfo& info, WallNanos started);
-  /// Another version starts a generation; the same one keeps number, generation and ino. `look` also writes that it was looked at.
-  [[nodiscard]] Result<void> update_file(const store::ObjectInfo& info, FileRecord record, WallNanos started, bool look);
+  /// What a request that began at `started` told of an object. `alone`: also that no folder has its name.
+  struct Look {
+    WallNanos started = 0;
+    bool alone = false;
+  };
+  [[nodiscard]] Result<void> add_file(const store::ObjectInfo& info, const Look& look);
+  /// Another version starts a generation; the same one keeps number, generation and ino. `note` writes also that it was looked at.
+  [[nodiscard]] Result<void> update_file(const store::ObjectInfo& info, FileRecord record, const Look& look, bool note);
   [[nodiscard]] Result<void> remove_file(std::string_view key, const FileRecord& record);
 
   /// The record as it stands, changes of this set included.
   [[nodiscard]] Result<std::optional<FolderRecord>> folder(const std::string& prefix);
-  /// Makes missing records of `prefix` and of all folders above it.
+  /// Makes missing records of `prefix` and of all folders above it; they exist since `started` (0: they only have numbers).
   [[nodiscard]] Result<FolderRecord> ensure_folder(const std::string& prefix, WallNanos started);
   void put_folder(const std::string& prefix, const FolderRecord& record);
+  /// The root of a mount keeps its number.
   void remove_folder(const std::string& prefix, const FolderRecord& record);
   /// The folder and all below it, except what is newer than `started`.
   [[nodiscard]] Result<void> remove_subtree(const std::string& prefix, WallNanos started);
@@ -46,7 +53,8 @@ class ChangeSet {
   void touch(std::string_view path) { dirty_.emplace_back(path); }
   void notice(std::string_view path);
   void notice_new(std::string_view path);
-
+  /// Names that were absent and still are, though their folders have numbers: who was told so has to hear when they come.
+  [[nodiscard]] std::vector<std::pair<std::string, KnownNamePtr>> absent_though_numbered();
   void number_owner(Number number, bool is_folder, std::string_view key);
 
   Knowledge& knowledge_;
@@ -55,6 +63,7 @@ class ChangeSet {
   std::unordered_map<std::string, std::optional<FolderRecord>> folders_;
   std::vector<std::string> dirty_;
   std::vector<std::pair<std::string, WallNanos>> absent_;
+  std::unordered_set<std::string> came_;  // were absent before
   std::vector<Notice> notices_;
   std::int64_t files_added_ = 0;
   std::int64_t folders_added_ = 0;

@@ -64,7 +64,7 @@ class ChildMerge {
             failed = true;
             return false;
           }
-          folders_.push_back({std::string(folder), *record});
+          if (record->exists()) folders_.push_back({std::string(folder), *record});
           return true;
         },
         may_wait_));
@@ -115,8 +115,10 @@ class ChildMerge {
                                      [](const ChildFolder& child, const std::string& key) { return child.prefix < key; });
     if (it != folders_.end()) return it->prefix == folder;
     if (last_portion_) return false;
-    TRY_ASSIGN(const auto record, knowledge_.kv().get(folder_key(knowledge_.store(), folder), may_wait_));
-    return record.has_value();
+    TRY_ASSIGN(const auto bytes, knowledge_.kv().get(folder_key(knowledge_.store(), folder), may_wait_));
+    if (!bytes) return false;
+    TRY_ASSIGN(const auto record, decode_folder(*bytes));
+    return record.exists();
   }
 
   void emit(const ChildFolder& child) {
@@ -143,7 +145,7 @@ Result<void> Knowledge::children(std::string_view prefix, std::string_view after
     lower.append(after);
     // In key order a folder stands where "name/" sorts, a file where "name" does: "a", "a-b", "a/".
     TRY_ASSIGN(const auto known, name(lower, may_wait));
-    lower = known->folder ? prefix_end(lower + "/") : lower + std::string(1, '\0');
+    lower = known->folder_exists() ? prefix_end(lower + "/") : lower + std::string(1, '\0');
   }
   ChildMerge merge(*this, prefix, visit, may_wait);
   return merge.run(std::move(lower));

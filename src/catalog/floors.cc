@@ -8,10 +8,11 @@ namespace thermo::catalog {
 
 void Floors::expire(std::string_view key_or_prefix, WallNanos at) {
   MutexLock lock(mutex_);
-  if (key_or_prefix.empty()) floors_.clear();
-  if (floors_.size() >= kLimit && !floors_.contains(key_or_prefix)) {
+  if (floors_.size() >= kLimit && !floors_.contains(key_or_prefix)) key_or_prefix = {};
+  if (key_or_prefix.empty()) {
+    // One for everything, not before any that it takes the place of.
+    for (const auto& [path, floor] : floors_) at = std::max(at, floor);
     floors_.clear();
-    key_or_prefix = {};
   }
   auto& floor = floors_[std::string(key_or_prefix)];
   floor = std::max(floor, at);

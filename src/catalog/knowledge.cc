@@ -35,6 +35,7 @@ Result<KnownNamePtr> Knowledge::name(std::string_view path, bool may_wait) {
       TRY_ASSIGN(const auto record, decode_file(*bytes));
       known->file = to_file(path, record);
       known->file_checked = record.checked_at;
+      known->file_alone = record.alone;
     }
   }
   const std::string prefix = path.empty() ? std::string() : std::string(path) + "/";
@@ -52,7 +53,9 @@ Result<KnownNamePtr> Knowledge::name(std::string_view path, bool may_wait) {
 }
 
 Result<WallNanos> Knowledge::name_since(std::string_view path, const KnownName& known, std::string_view root, bool may_wait) {
-  WallNanos since = std::max({known.file_checked, known.folder_seen, known.absent_at});
+  WallNanos since = known.absent_at;
+  if (known.folder_exists()) since = known.folder_seen;
+  else if (known.file) since = known.file_alone ? known.file_checked : 0;
   bool direct = true;
   for (std::string_view prefix = parent_prefix(path);; prefix = parent_prefix(prefix)) {
     TRY_ASSIGN(const auto folder, name(folder_path(prefix), may_wait));

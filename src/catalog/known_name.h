@@ -20,12 +20,14 @@ namespace thermo::catalog {
 struct KnownName {
   std::optional<File> file;
   WallNanos file_checked = 0;
-  std::optional<Folder> folder;
+  bool file_alone = false;  ///< `file_checked` told of the name: the object, and that no folder hides it
+  std::optional<Folder> folder;  ///< its number; whether it exists, `folder_seen` tells
   WallNanos folder_seen = 0;
   WallNanos listed_at = 0;
   WallNanos sealed_at = 0;
   std::uint32_t pages = 0;
   WallNanos absent_at = 0;  ///< when the store was asked for this very name and had neither; memory only
+  [[nodiscard]] bool folder_exists() const { return folder_seen != 0; }
 };
 using KnownNamePtr = std::shared_ptr<const KnownName>;
 

@@ -135,8 +135,11 @@ class PageDiff {
 
   Result<void> found_folder(const std::string& folder, const std::optional<FolderRecord>& known) {
     FolderRecord record;
-    if (known) {
-      if (std::max(known->listed_at, known->sealed_at) > coverage_.started) newer_.push_back(folder);
+    if (known && std::max(known->listed_at, known->sealed_at) > coverage_.started) {
+      newer_.push_back(folder);
+      if (!known->exists()) return {};
+    }
+    if (known && known->exists()) {
       record = *known;
     } else {
       TRY_ASSIGN(record, changes_.ensure_folder(folder, coverage_.started));
@@ -182,12 +185,19 @@ class PageDiff {
     return {};
   }
 
+  /// Keys such as "q-a" sort between "q" and "q/": the page may end before it tells of the folder.
+  [[nodiscard]] ChangeSet::Look look(std::string_view key) const {
+    const std::string folder = std::string(key) + "/";
+    const bool told = coverage_.until.empty() || coverage_.until >= (coverage_.deep ? prefix_end(folder) : folder);
+    return {coverage_.started, told && !std::binary_search(content_.folders.begin(), content_.folders.end(), folder)};
+  }
+
   Result<void> diff_files() {
     auto next = content_.files.begin();
     Result<void> outcome;
     const auto add_next = [&]() -> Result<void> {
       const store::ObjectInfo& info = **next++;
-      return in_newer_folder(info.key) ? Result<void>() : changes_.add_file(info, coverage_.started);
+      return in_newer_folder(info.key) ? Result<void>() : changes_.add_file(info, look(info.key));
     };
     TRY(knowledge_.kv().scan(
         file_key(knowledge_.store(), from()), [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
@@ -210,7 +220,7 @@ class PageDiff {
           if (!outcome) return false;
           const bool listed = next != content_.files.end() && (*next)->key == key;
           const bool keep = record->checked_at > coverage_.started || in_newer_folder(key);
-          if (listed && !keep) outcome = changes_.update_file(**next, *record, coverage_.started, /*look=*/false);
+          if (listed && !keep) outcome = changes_.update_file(**next, *record, look(key), /*note=*/false);
           if (!listed && !keep) outcome = changes_.remove_file(key, *record);
           if (listed) ++next;
           return outcome.has_value();
@@ -249,12 +259,18 @@ Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage
     }
     TRY_ASSIGN(const auto newest, knowledge_.listing_since(coverage.prefix, {}, /*may_wait=*/true));
     if (newest > coverage.started) return {};  // overtaken by a later listing
-    TRY_ASSIGN(auto record, changes.ensure_folder(coverage.prefix, coverage.started));
+    // The root of a mount is listed even where there is nothing.
+    TRY_ASSIGN(auto record, changes.ensure_folder(coverage.prefix, outcome.nothing_there ? 0 : coverage.started));
     TRY(PageDiff(knowledge_, changes, coverage, content).run());
     if (completion) {
       WallNanos& told = coverage.deep ? record.sealed_at : record.listed_at;
       told = std::max(told, completion->since);
-      record.seen_at = std::max(record.seen_at, completion->since);
+      if (!outcome.nothing_there) {
+        record.seen_at = std::max(record.seen_at, completion->since);
+      } else if (record.seen_at <= coverage.started) {
+        changes.remove_folder(coverage.prefix, record);
+        record.seen_at = 0;
+      }
       if (completion->pages != 0) record.pages = completion->pages;
       changes.put_folder(coverage.prefix, record);
     }

@@ -54,6 +54,7 @@ std::string encode(const FileRecord& record) {
   append_be64(out, record.size);
   append_be64(out, static_cast<std::uint64_t>(record.mtime));
   append_be64(out, static_cast<std::uint64_t>(record.checked_at));
+  out.push_back(record.alone ? 1 : 0);
   append_text(out, record.etag);
   append_text(out, record.storage_class);
   return out;
@@ -97,6 +98,8 @@ Result<FileRecord> decode_file(std::string_view bytes) {
   record.size = in.u64();
   record.mtime = in.time();
   record.checked_at = in.time();
+  const auto alone = in.take(1);
+  record.alone = !alone.empty() && alone[0] != 0;
   record.etag = in.text();
   record.storage_class = in.text();
   if (!in.finished() || format[0] != kFormat) return fail(bad_record("file"));

@@ -18,6 +18,7 @@ struct FileRecord {
   std::uint64_t size = 0;
   WallNanos mtime = 0;
   WallNanos checked_at = 0;  ///< start of the request that last looked at this very name (or first saw this version)
+  bool alone = false;        ///< and told that no folder of the same name hides it
   std::string etag;
   std::string storage_class;
   bool operator==(const FileRecord&) const = default;
@@ -28,10 +29,11 @@ struct FolderRecord {
   Number number = 0;
   std::uint64_t ino = 0;
   WallNanos first_seen = 0;
-  WallNanos seen_at = 0;    ///< it was known to exist
+  WallNanos seen_at = 0;    ///< it was known to exist; 0: it has a number, nothing more (the root of a mount, a parent that is gone)
   WallNanos listed_at = 0;  ///< its direct children were listed in full
   WallNanos sealed_at = 0;  ///< everything below it was listed in full
   std::uint32_t pages = 0;  ///< delimited pages that a full listing took; 0 = not known
+  [[nodiscard]] bool exists() const { return seen_at != 0; }
   bool operator==(const FolderRecord&) const = default;
 };
 

@@ -61,7 +61,7 @@ Result<Found> MountView::lookup(const RequestContext& ctx, const std::string& pr
   }
   TRY_ASSIGN(const auto known, resolve(ctx, prefix, name));
   Found found{std::nullopt, remaining(known.since)};
-  if (known.name->folder) found.entry = *known.name->folder;
+  if (known.name->folder_exists()) found.entry = *known.name->folder;
   else if (known.name->file) found.entry = *known.name->file;
   return found;
 }
@@ -71,7 +71,7 @@ Result<std::optional<MountView::Known>> MountView::hidden_object(const RequestCo
   auto& knowledge = engine_->knowledge();
   const WallNanos needed = need();
   TRY_ASSIGN(auto known, resolve(ctx, prefix, name));
-  if (!known.name->folder) return std::optional<Known>();
+  if (!known.name->folder_exists()) return std::optional<Known>();
   // A listing of the folder above has told of the object; a question about the name may have ended with the folder alone.
   const std::string path = prefix + std::string(name);
   TRY_ASSIGN(const auto listed, knowledge.listing_since(prefix, root_, ctx.may_wait));
@@ -84,7 +84,7 @@ Result<std::optional<MountView::Known>> MountView::hidden_object(const RequestCo
     TRY_ASSIGN(known.name, knowledge.name(path, true));
     known.since = flight->started;
   }
-  if (!known.name->folder || !known.name->file) return std::optional<Known>();
+  if (!known.name->folder_exists() || !known.name->file) return std::optional<Known>();
   return std::optional<Known>(std::move(known));
 }
 
@@ -141,9 +141,9 @@ Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std:
     if (join_once(flight, joined)) return flight;
   }
   NameProbe::Prior prior;
-  prior.file = known.file.has_value() && !known.folder;
-  prior.folder = known.folder.has_value();
-  prior.subtree = !strict() && (known.folder ? known.sealed_at != 0 : !known.file);
+  prior.file = known.file.has_value() && !known.folder_exists();
+  prior.folder = known.folder_exists();
+  prior.subtree = !strict() && (known.folder_exists() ? known.sealed_at != 0 : !known.file);
   return engine_->ask_name(ctx, store_, path, prior, need);
 }
 
@@ -160,7 +160,7 @@ Result<void> MountView::list(const RequestContext& ctx, const std::string& prefi
     const WallNanos since = std::max(known_since, answered);
     if (known_since >= needed || answered >= begun) {
       TRY_ASSIGN(const auto known, knowledge.name(folder_path(prefix), ctx.may_wait));
-      if (!known->folder && prefix != root_) return missing();
+      if (!known->folder_exists() && prefix != root_) return missing();
       if (!strict() && after.empty() && engine_->walk_position(prefix, needed, false).relation == Relation::kLastPage) {
         // The walker is on the last page that was read: have the next one ready.
         engine_->walk_on(ctx.at(Priority::kPrefetch), store_, prefix, needed);

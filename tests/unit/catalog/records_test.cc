@@ -60,7 +60,7 @@ TEST(KeyLayout, ParsedKeys) {
 }
 
 TEST(Records, RoundTrip) {
-  const FileRecord file{(Number{1} << 44) - 1, 77, ~0ull, 1ull << 50, -5, 1'700'000'000'000'000'001, "\"etag\"", "GLACIER"};
+  const FileRecord file{(Number{1} << 44) - 1, 77, ~0ull, 1ull << 50, -5, 1'700'000'000'000'000'001, true, "\"etag\"", "GLACIER"};
   EXPECT_EQ(decode_file(encode(file)).value(), file);
   const FolderRecord folder{12, 34, 5, 6, 7, 8, 9};
   EXPECT_EQ(decode_folder(encode(folder)).value(), folder);
@@ -69,7 +69,7 @@ TEST(Records, RoundTrip) {
 }
 
 TEST(Records, DamageIsNoticedNotRead) {
-  const std::string file = encode(FileRecord{20, 1, 3, 4, 5, 6, "\"e\"", ""});
+  const std::string file = encode(FileRecord{20, 1, 3, 4, 5, 6, false, "\"e\"", ""});
   const std::string folder = encode(FolderRecord{12, 34, 5, 6, 7, 8, 9});
   for (std::size_t length = 0; length < file.size(); ++length) EXPECT_FALSE(decode_file(file.substr(0, length))) << length;
   for (std::size_t length = 0; length < folder.size(); ++length) EXPECT_FALSE(decode_folder(folder.substr(0, length))) << length;

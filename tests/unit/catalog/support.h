@@ -39,7 +39,9 @@ class WatchedStore final : public store::ObjectStore {
       log_.push_back(request);
     }
     if (before) before(request);
-    auto page = inner_->list_page(ctx, request);
+    auto limited = request;
+    limited.max_keys = std::min(limited.max_keys, most_keys);
+    auto page = inner_->list_page(ctx, limited);
     if (after) after(request, page);
     const auto pause = delay + (request.max_keys > 100 ? page_delay : Nanos::zero());
     if (pause > Nanos::zero()) std::this_thread::sleep_for(pause);
@@ -71,6 +73,7 @@ class WatchedStore final : public store::ObjectStore {
   // Set while nothing is running.
   Nanos delay{0};
   Nanos page_delay{0};
+  std::uint32_t most_keys = 1000;  ///< of a page, whatever was asked for
   std::function<void(const store::ListRequest&)> before;
   std::function<void(const store::ListRequest&, Result<store::ListPage>&)> after;
 
