@@ -60,9 +60,7 @@ Result<void> reach_daemon(const Invocation& invocation, const std::string& folde
         return {};
       }
       // It ended under us: start another one. All else is about this mount.
-      const auto code = answer.error().code();
-      const bool ended = code == ErrorCode::kCancelled || (code == ErrorCode::kUnavailable && !(*client)->connected());
-      if (!ended) return fail(answer.error());
+      if (answer.error().code() != ErrorCode::kCancelled) return fail(answer.error());
       trouble = answer.error();
     } else if (client.error().code() == ErrorCode::kAccessDenied) {
       return fail(client.error().within(
@@ -254,9 +252,7 @@ Result<void> cmd_umount(const Invocation& invocation) {
   if (client) {
     auto gone = client->call({{"command", "wait_gone"}, {"mount", located->admin.mount_id}}, {}, {}, std::chrono::seconds(40));
     // A daemon that ends with its last mount may be gone before it answers: that is what was asked for.
-    const bool ending =
-        gone ? gone->value("ends", false)
-             : gone.error().code() == ErrorCode::kUnavailable || gone.error().code() == ErrorCode::kCancelled;
+    const bool ending = gone ? gone->value("ends", false) : gone.error().code() == ErrorCode::kCancelled;
     if (!gone && !ending) return fail(gone.error());
     ended = ending && wait_for_end(process, kDaemonPatience);
   }

@@ -94,7 +94,7 @@ Daemon::Prepared::~Prepared() {
   if (daemon != nullptr) daemon->drop_hold();
 }
 
-Result<std::shared_ptr<Daemon::Prepared>> Daemon::prepare(MountSpec spec) {
+Result<std::shared_ptr<Daemon::Prepared>> Daemon::prepare(MountSpec spec, std::stop_token stop) {
   {
     MutexLock lock(mutex_);
     if (closing_) return fail(ErrorCode::kCancelled, "the daemon is ending");
@@ -109,7 +109,7 @@ Result<std::shared_ptr<Daemon::Prepared>> Daemon::prepare(MountSpec spec) {
   auto setup = stores_.make(prepared->spec);
   if (!setup) return fail(setup.error());
   prepared->setup = std::move(*setup);
-  TRY_ASSIGN(const bool any, check_store(prepared->spec, prepared->setup, clock_));
+  TRY_ASSIGN(const bool any, check_store(prepared->spec, prepared->setup, clock_, std::move(stop)));
   prepared->empty = !any;
   return prepared;
 }

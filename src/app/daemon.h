@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,7 +69,7 @@ class Daemon {
     Prepared& operator=(const Prepared&) = delete;
   };
   /// Builds the store and asks it for one key. kUnavailable "ending" when the daemon is about to stop (start another one).
-  [[nodiscard]] Result<std::shared_ptr<Prepared>> prepare(MountSpec spec);
+  [[nodiscard]] Result<std::shared_ptr<Prepared>> prepare(MountSpec spec, std::stop_token stop);
   /// Serves a mounted connection.
   [[nodiscard]] Result<MountPtr> attach(Prepared& prepared, fuse::UniqueFd device, bool privileged);
 

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <semaphore>
+#include <thread>
 
 #include "app/load_job.h"
 #include "app/places.h"
@@ -112,7 +114,17 @@ Result<void> DaemonCommands::prepare(admin::Call& call) {
   const auto it = call.request().find("spec");
   if (it == call.request().end()) return fail(ErrorCode::kInvalidArgument, "the request lacks \"spec\"");
   TRY_ASSIGN(auto spec, mount_spec_from_json(*it));
-  TRY_ASSIGN(auto prepared, daemon_.prepare(std::move(spec)));
+  // Whoever waits for a silent store may give up (Ctrl-C): then nobody is to wait for it here either.
+  std::stop_source stop;
+  const std::stop_callback ending(call.stop_token(), [&] { stop.request_stop(); });
+  std::binary_semaphore checked(0);
+  std::jthread watcher([&] {
+    while (!checked.try_acquire_for(Millis(100)))
+      if (call.hung_up()) stop.request_stop();
+  });
+  auto prepared_or_not = daemon_.prepare(std::move(spec), stop.get_token());
+  checked.release();
+  TRY_ASSIGN(auto prepared, std::move(prepared_or_not));
   call.answer({{"empty", prepared->empty},
                {"version", std::string(version())},
                {"cache_size", daemon_.cache().status().limit_bytes},

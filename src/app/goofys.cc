@@ -136,7 +136,9 @@ class Rewriter {
  private:
   Result<Rewritten> unknown(std::string_view word, std::string_view name) const {
     std::vector<std::string> flags;
-    const auto add_flag = [&](std::string_view known) { flags.push_back(fmt::format("{}{}", known.size() == 1 ? "-" : "--", known)); };
+    const auto add_flag = [&](std::string_view known) {
+      flags.push_back(fmt::format("{}{}", known.size() == 1 ? "-" : "--", known));
+    };
     for (const auto known : option_names()) add_flag(known);
     for (const auto& flag : kFlags) add_flag(flag.name);
     const std::vector<std::string_view> known(flags.begin(), flags.end());
@@ -196,8 +198,9 @@ class Rewriter {
     if (positional_.size() != 2) {
       std::string got;
       for (const auto& word : positional_) got += fmt::format("{}'{}'", got.empty() ? "" : ", ", word);
-      return fail(ErrorCode::kInvalidArgument, fmt::format("need a bucket and a mount point, got {}; `thermo --help` shows the commands",
-                                                           got.empty() ? "neither" : got));
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("need a bucket and a mount point, got {}; `thermo --help` shows the commands",
+                              got.empty() ? "neither" : got));
     }
     if (ttl_) {
       // In goofys 0 means "never from memory": strict here.
@@ -333,7 +336,8 @@ Result<std::string> translate_go_duration(std::string_view text) {
     auto end = rest.find_first_of("0123456789.", unit);
     if (end == std::string_view::npos) end = rest.size();
     const auto part = parse_duration(rest.substr(0, end));
-    ok = part && rest.substr(unit, end - unit) != "d" && total.count() < (std::int64_t{1} << 61);
+    // The sum must be a duration that parse_duration() takes again.
+    ok = part && rest.substr(unit, end - unit) != "d" && part->count() < (std::int64_t{1} << 61) - total.count();
     if (ok) total += *part;
     rest.remove_prefix(end);
   }

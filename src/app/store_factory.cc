@@ -77,7 +77,7 @@ Result<StoreSetup> StoreFactory::make(const MountSpec& spec) {
   return setup;
 }
 
-Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const Clock& clock) {
+Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const Clock& clock, std::stop_token stop) {
   const MonoTime end = clock.now() + kCheckTimeout;
   store::ListRequest request;
   request.prefix = spec.store.prefix;
@@ -86,13 +86,16 @@ Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const C
   for (int attempt = 1;; ++attempt) {
     auto ctx = RequestContext::with_timeout(clock, kCheckAttempt);
     ctx.deadline = std::min(ctx.deadline, end);
+    ctx.stop = stop;
     auto page = setup.bare->list_page(ctx, request);
     if (page) return !page->objects.empty() || !page->prefixes.empty();
-    // What came first says most: later attempts may only know that the time is over.
-    if (!first) first = page.error();
+    if (stop.stop_requested()) return fail(ErrorCode::kCancelled, "the mount was given up");
+    // A plain refusal is the reason. Of failures that may pass the first says most: later attempts may only know that the time is over.
     const auto retry = page.error().retry_class();
-    const bool again = (retry == RetryClass::kRetry || retry == RetryClass::kThrottle) && attempt < kCheckAttempts;
-    if (!again || clock.now() + Millis(300) >= end) return fail(explain_store_error(spec, setup.credentials, *first));
+    const bool passing = retry == RetryClass::kRetry || retry == RetryClass::kThrottle;
+    if (!first || !passing) first = page.error();
+    if (!passing || attempt == kCheckAttempts || clock.now() + Millis(300) >= end)
+      return fail(explain_store_error(spec, setup.credentials, *first));
     std::this_thread::sleep_for(Millis(300));
   }
 }

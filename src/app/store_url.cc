@@ -42,7 +42,11 @@ Result<StoreUrl> s3_url(std::string_view text, std::string_view bucket, std::str
 std::string StoreUrl::text() const {
   if (kind == Kind::kFile) return "file://" + path;
   std::string out = "s3://" + bucket;
-  if (!prefix.empty()) out += "/" + prefix.substr(0, prefix.size() - 1);
+  if (prefix.empty()) return out;
+  // "a/" reads back from "a", but "a//" and "/" do not from "a/" and "".
+  const std::string_view shorter(prefix.data(), prefix.size() - 1);
+  out += '/';
+  out += shorter.empty() || shorter.ends_with('/') ? std::string_view(prefix) : shorter;
   return out;
 }
 

@@ -15,7 +15,7 @@ struct StoreUrl {
   std::string prefix;  ///< kS3: empty or ends in '/'; taken literally: '%' and '+' are characters of the key
   std::string path;    ///< kFile: absolute
   bool operator==(const StoreUrl&) const = default;
-  /// "s3://bucket/prefix" or "file:///dir", without the prefix's last '/'.
+  /// "s3://bucket/prefix" or "file:///dir", without the prefix's last '/' where that reads back as the same.
   [[nodiscard]] std::string text() const;
 };
 

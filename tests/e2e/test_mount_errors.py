@@ -9,6 +9,7 @@ import http.server
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -62,12 +63,16 @@ class Stub(http.server.ThreadingHTTPServer):
 def test_no_such_bucket(desk, shop):
     desk.refused_mount("s3://no-such-bucket/x", "--endpoint", shop.url,
                        says=[f"there is no bucket 'no-such-bucket' at {shop.url}", "NoSuchBucket", "check the bucket's name and the endpoint"])
+    assert desk.log().count(" serves the cache ") == 1, "one daemon was started for it, once"
 
 
 def test_wrong_keys(desk, shop):
     refused = f"{shop.url} refuses access to s3://tables with the keys of the environment (AWS_ACCESS_KEY_ID): "
     desk.refused_mount("s3://tables", "--endpoint", shop.url, env={"AWS_SECRET_ACCESS_KEY": "wrong"},
                        says=[refused, "SignatureDoesNotMatch", "the secret key is wrong"])
+    shop.faults("error500=1@LIST*1")  # a hiccup before it does not hide the reason
+    desk.refused_mount("s3://tables", "--endpoint", shop.url, env={"AWS_SECRET_ACCESS_KEY": "wrong"}, says=[refused, "the secret key is wrong"])
+    shop.faults("")
     desk.refused_mount("s3://tables", "--endpoint", shop.url, env={"AWS_ACCESS_KEY_ID": "nobody"}, says=[refused, "InvalidAccessKeyId", "no such access key"])
     desk.refused_mount("s3://tables", "--endpoint", shop.url, "--no-sign-request",
                        says=[f"{shop.url} refuses access to s3://tables without keys (--no-sign-request)", "AccessDenied"])
@@ -138,6 +143,19 @@ def calls_to_endpoints_that_are_down(thermo):
             stack.callback(desk.close)
             calls.append((desk, desk.start("mount", "s3://tables", desk.mnt, "--cache", desk.cache, "--endpoint", url), time.monotonic(), says))
         yield calls
+
+
+@pytest.mark.parametrize("words", [[], ["-f"]], ids=["background", "foreground"])
+def test_giving_up_on_a_silent_store(desk, sim, words):
+    """Ctrl-C while the store is waited for: the daemon does not wait on."""
+    sim.pause()
+    process = desk.start("mount", "s3://tables", desk.mnt, "--cache", desk.cache, "--endpoint", sim.url, *words)
+    harness.wait_for(lambda: (desk.cache / "admin.sock").exists(), 10, "the daemon to start")
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) != 0
+    harness.wait_for(lambda: not desk.daemons(), 5, "the daemon to end")
+    desk.check_clean()
 
 
 @pytest.fixture(scope="module")
@@ -413,6 +431,7 @@ def test_endpoint_down(calls_to_endpoints_that_are_down, shop):
         out, err = call.communicate(timeout=max(1, began + 30 * harness.SLOW - time.monotonic()))
         assert call.returncode == 1 and err.startswith("thermo: ") and len(err.splitlines()) == 1, err
         assert all(text in err for text in says), err
+        assert desk.log().count(" serves the cache ") == 1, "its answer was taken for what it is, not for the daemon's end"
         desk.check_clean()
     desk.mount("s3://tables", "--endpoint", shop.url)
     assert (desk.mnt / "top").read_text() == "hello"

@@ -24,13 +24,12 @@ class ClientImpl final : public Client {
                     Nanos patience) override {
     // A daemon that refuses us says why before it hangs up: read on even where the request could not be sent.
     const auto sent = channel_.send(to_text(request), descriptors);
+    if (!sent && sent.error().code() != ErrorCode::kUnavailable) return fail(sent.error());
     for (;;) {
       auto line = channel_.receive(Clock::system().now() + patience);
-      if (!line) {
-        if (!sent) return fail(sent.error());
-        return fail(std::move(line).error());
-      }
-      if (!*line) return fail(ErrorCode::kUnavailable, "the daemon ended before it answered; its log says why");
+      if (!line && line.error().code() != ErrorCode::kUnavailable) return fail(std::move(line).error());
+      // kUnavailable is an answer: the store's. The daemon's own end is told apart.
+      if (!line || !*line) return fail(ErrorCode::kCancelled, "the daemon ended before it answered; its log says why");
       json value;
       TRY_ASSIGN(const AnswerKind kind, parse_answer((*line)->text, value));
       if (kind == AnswerKind::kOk) return value;

@@ -20,8 +20,8 @@ class Client {
  public:
   virtual ~Client() = default;
   /// Sends `request` (an object with "command") with `descriptors`, feeds progress lines to `progress` and waits for the end.
-  /// `patience`: how long the daemon may stay silent between two lines. Errors are the daemon's, or kUnavailable / kTimeout /
-  /// kCorrupt of the connection.
+  /// `patience`: how long the daemon may stay silent between two lines. Errors are the daemon's, or of the connection: kTimeout,
+  /// kCorrupt, and kCancelled when the daemon ended before it answered.
   [[nodiscard]] virtual Result<nlohmann::json> call(const nlohmann::json& request, std::span<const int> descriptors,
                                                     const ProgressSink& progress, Nanos patience) = 0;
   /// False when the daemon has closed its end.

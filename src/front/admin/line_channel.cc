@@ -130,6 +130,8 @@ bool LineChannel::hung_up() const {
   return ::poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+void LineChannel::stop_receiving() { ::shutdown(socket_.get(), SHUT_RD); }
+
 void LineChannel::shutdown() { ::shutdown(socket_.get(), SHUT_RDWR); }
 
 }  // namespace thermo::admin

@@ -23,7 +23,7 @@ struct Line {
   std::vector<UniqueFd> descriptors;
 };
 
-/// Used by one thread at a time, except that shutdown() may come from any.
+/// Used by one thread at a time, except that stop_receiving() and shutdown() may come from any.
 class LineChannel {
  public:
   explicit LineChannel(UniqueFd socket) : socket_(std::move(socket)) {}
@@ -35,7 +35,9 @@ class LineChannel {
   [[nodiscard]] Result<std::optional<Line>> receive(MonoTime deadline = MonoTime::max());
   /// True when the peer has closed its end.
   [[nodiscard]] bool hung_up() const;
-  /// Wakes a blocked receive() with the end of the stream.
+  /// Wakes a blocked receive() with the end of the stream; what is to be sent still can be.
+  void stop_receiving();
+  /// Ends both directions: a blocked send() fails too.
   void shutdown();
   [[nodiscard]] int fd() const { return socket_.get(); }
 

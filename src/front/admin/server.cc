@@ -26,6 +26,9 @@ namespace {
 
 using nlohmann::json;
 
+/// How long the end waits for answers that are under way, in case a client does not read.
+constexpr auto kLastWords = std::chrono::seconds(2);
+
 Result<Peer> peer_of(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
@@ -119,7 +122,13 @@ class ServerImpl final : public Server {
     if (::write(wake_.get(), &one, sizeof one) < 0) log::error("cannot wake the admin listener");
     if (acceptor_.joinable()) acceptor_.join();
     listener_.reset();
-    for (auto& connection : rest) connection.channel.shutdown();
+    // Running handlers end by their stop token, and their answers go out: whoever asked must not take our end for a failure.
+    for (auto& connection : rest) connection.channel.stop_receiving();
+    const MonoTime until = Clock::system().now() + kLastWords;
+    for (auto& connection : rest) {
+      while (!connection.done.load(std::memory_order_acquire) && Clock::system().now() < until) std::this_thread::sleep_for(Millis(2));
+      connection.channel.shutdown();
+    }
     for (auto& connection : rest) connection.thread.join();
     if (!options_.path.empty()) ::unlink(options_.path.c_str());
   }
