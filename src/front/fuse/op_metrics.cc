@@ -22,7 +22,7 @@ OpMetrics::OpMetrics(metrics::Registry& registry)
       lookup_(registry.histogram(kSeconds, kSecondsHelp, {{"op", "lookup"}})),
       open_(registry.histogram(kSeconds, kSecondsHelp, {{"op", "open"}})),
       inline_(registry.counter(kAnswers, kAnswersHelp, {{"by", "inline"}})),
-      waited_(registry.counter(kAnswers, kAnswersHelp, {{"by", "waited"}})),
+      pool_(registry.counter(kAnswers, kAnswersHelp, {{"by", "pool"}})),
       deadline_(registry.counter(kAnswers, kAnswersHelp, {{"by", "deadline"}})) {
   for (std::uint32_t opcode = 0; opcode < kOpcodeLimit; ++opcode) {
     std::string name(opcode_name(opcode));
@@ -44,7 +44,7 @@ void OpMetrics::count(std::uint32_t opcode, Nanos took, AnsweredBy by) {
   }
   switch (by) {
     case AnsweredBy::kInline: inline_.add(); break;
-    case AnsweredBy::kWaited: waited_.add(); break;
+    case AnsweredBy::kPool: pool_.add(); break;
     case AnsweredBy::kDeadline: deadline_.add(); break;
   }
 }

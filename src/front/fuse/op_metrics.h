@@ -9,7 +9,7 @@
 
 namespace thermo::fuse {
 
-enum class AnsweredBy : std::uint8_t { kInline, kWaited, kDeadline };
+enum class AnsweredBy : std::uint8_t { kInline, kPool, kDeadline };
 
 /// Thread-safe.
 class OpMetrics {
@@ -24,7 +24,7 @@ class OpMetrics {
   metrics::Histogram& lookup_;
   metrics::Histogram& open_;
   metrics::Counter& inline_;
-  metrics::Counter& waited_;
+  metrics::Counter& pool_;
   metrics::Counter& deadline_;
 };
 

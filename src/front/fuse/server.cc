@@ -1,6 +1,5 @@
 #include "front/fuse/server.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -36,8 +35,8 @@ struct Server::Call {
   }
 };
 
-Server::Server(vfs::Vfs& vfs, const Negotiated& agreed, const SessionOptions& options, std::size_t threads)
-    : vfs_(vfs), handlers_(vfs, agreed), options_(options), metrics_(*options.metrics), may_wait_here_(threads - std::min<std::size_t>(threads, 1)) {}
+Server::Server(vfs::Vfs& vfs, const Negotiated& agreed, const SessionOptions& options)
+    : vfs_(vfs), handlers_(vfs, agreed), options_(options), metrics_(*options.metrics) {}
 
 void Server::serve(int device, std::span<const std::byte> frame, Scratch& scratch) {
   const MonoTime start = options_.clock->now();
@@ -64,34 +63,16 @@ void Server::serve(int device, std::span<const std::byte> frame, Scratch& scratc
 
   Answer answer;
   const auto result = handlers_.run(call.ctx, call.request, false, scratch, answer);
-  if (!would_wait(result)) {
-    finish(call, result, answer);
-  } else if (result.error().code() == ErrorCode::kWouldWaitDevice && waiting_here_.fetch_add(1) < may_wait_here_) {
-    // Two switches of threads cost more than a read of NVMe. One thread always stays free, so that a hung disk stops nobody else.
-    wait_here(std::move(call), scratch);
-    waiting_here_.fetch_sub(1);
-  } else {
-    if (result.error().code() == ErrorCode::kWouldWaitDevice) waiting_here_.fetch_sub(1);
-    hand_over(std::move(call), result.error().code(), scratch);
-  }
+  if (would_wait(result)) hand_over(std::move(call), result.error().code(), scratch);
+  else finish(call, result, answer);
   scratch.shrink();
-}
-
-/// Makes the call known to interrupts, its deadline and the end of the session.
-void Server::enlist(Call& call) {
-  call.pending = inflight_.add(call.request.header.unique, call.request.header.opcode, call.device, call.ctx.deadline);
-  call.ctx.may_wait = true;
-  call.ctx.stop = call.pending->stop.get_token();
-}
-
-void Server::wait_here(Call call, Scratch& scratch) {
-  enlist(call);
-  run_waiting(call, scratch);
 }
 
 void Server::hand_over(Call call, ErrorCode why, Scratch& scratch) {
   call.detach();
-  enlist(call);
+  call.pending = inflight_.add(call.request.header.unique, call.request.header.opcode, call.device, call.ctx.deadline);
+  call.ctx.may_wait = true;
+  call.ctx.stop = call.pending->stop.get_token();
   auto shared = std::make_shared<Call>(std::move(call));
   shared->attach();
   ThreadPool& pool = why == ErrorCode::kWouldWaitDevice ? *options_.device_pool : *options_.read_pool;
@@ -126,7 +107,7 @@ void Server::finish(const Call& call, const Result<void>& result, Answer& answer
   }
   if (late) return;  // expire() has counted it
   const Nanos took = options_.clock->now() - call.start;
-  metrics_.count(call.request.header.opcode, took, call.pending ? AnsweredBy::kWaited : AnsweredBy::kInline);
+  metrics_.count(call.request.header.opcode, took, call.pending ? AnsweredBy::kPool : AnsweredBy::kInline);
   if (answer.error == EIO && result.has_value() == false) {
     log::debug("fuse: request {} {}: {}", call.ctx.request_id, opcode_name(call.request.header.opcode), result.error().describe());
   }
@@ -162,7 +143,7 @@ void Server::trace(const Call& call, const Answer& answer, Nanos took) const {
   }
   log::trace(log::Channel::kFuse, "id={} op={} mount={} path='{}' node={}{} uid={} pid={} bytes={} ms={:.3f} by={} result={}",
              call.ctx.request_id, opcode_name(header.opcode), options_.name, path, header.nodeid, details, header.uid, header.pid,
-             answer.size(), std::chrono::duration<double, std::milli>(took).count(), call.pending ? "waited" : "inline", answer.error);
+             answer.size(), std::chrono::duration<double, std::milli>(took).count(), call.pending ? "pool" : "inline", answer.error);
 }
 
 }  // namespace thermo::fuse

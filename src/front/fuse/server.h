@@ -1,7 +1,6 @@
 #pragma once
 // The inside of a session: one request from its frame to its answer. Knows descriptors and pools, starts no threads.
 
-#include <atomic>
 #include <span>
 #include <string>
 
@@ -16,8 +15,7 @@ namespace thermo::fuse {
 /// Thread-safe. Must outlive its tasks in the pools: drain() before destruction.
 class Server {
  public:
-  /// `threads`: how many call serve(). All but one of them may wait for the device at a time.
-  Server(vfs::Vfs& vfs, const Negotiated& agreed, const SessionOptions& options, std::size_t threads);
+  Server(vfs::Vfs& vfs, const Negotiated& agreed, const SessionOptions& options);
 
   /// Serves one frame that was read from `device`. Returns when it is answered or handed to a pool.
   void serve(int device, std::span<const std::byte> frame, Scratch& scratch);
@@ -31,9 +29,7 @@ class Server {
 
  private:
   struct Call;
-  void wait_here(Call call, Scratch& scratch);
   void hand_over(Call call, ErrorCode why, Scratch& scratch);
-  void enlist(Call& call);
   void run_waiting(Call& call, Scratch& scratch);
   void finish(const Call& call, const Result<void>& result, Answer& answer);
   void trace(const Call& call, const Answer& answer, Nanos took) const;
@@ -43,8 +39,6 @@ class Server {
   const SessionOptions options_;
   OpMetrics metrics_;
   InFlight inflight_;
-  const std::size_t may_wait_here_;
-  std::atomic<std::size_t> waiting_here_{0};
 };
 
 }  // namespace thermo::fuse

@@ -46,11 +46,6 @@ UniqueFd clone_device(int device) {
   return clone;
 }
 
-std::size_t thread_count(const SessionOptions& options) {
-  if (options.threads != 0) return options.threads;
-  return std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()) * 2, 16);
-}
-
 /// Reads the first request, agrees on a protocol and answers.
 Result<Negotiated> shake_hands(int device, std::uint32_t max_minor) {
   std::vector<std::byte> frame(kFrameBytes);
@@ -92,13 +87,14 @@ struct FuseSession::Impl final : vfs::KernelCache {
         vfs(the_vfs),
         agreed(result),
         options(given),
-        count(thread_count(given)),
-        server(the_vfs, result, given, count),
+        server(the_vfs, result, given),
         notifier(device.get(), result, *given.metrics) {}
 
   void invalidate_entry(vfs::NodeId parent, const std::string& name) override { notifier.invalidate_entry(parent, name); }
 
   void start_threads() {
+    std::size_t count = options.threads;
+    if (count == 0) count = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()) * 2, 16);
     devices.push_back(device.get());
     for (std::size_t i = 1; i < count; ++i) {
       auto clone = clone_device(device.get());
@@ -193,7 +189,6 @@ struct FuseSession::Impl final : vfs::KernelCache {
   vfs::Vfs& vfs;
   const Negotiated agreed;
   const SessionOptions options;
-  const std::size_t count;  // of threads that serve
   Server server;
   Notifier notifier;
   Ticker watchdog{kWatchEvery, [this] { server.expire(); }};

@@ -1,9 +1,9 @@
 #pragma once
 // One mounted /dev/fuse connection, served: reads requests on several threads, asks vfs, answers.
 //
-// What waits for the store goes to the read pool. For the disk a serving thread waits itself as long as another one stays free; what is more
-// goes to the device pool. When a pool's queue is full the serving thread waits too, so that the kernel's own queue pushes back. Every
-// request ends by options.timeout with EIO, whatever vfs does.
+// A serving thread answers only what needs no wait. What waits for a disk goes to the device pool, what waits for the store to the read pool;
+// when a pool's queue is full the serving thread waits itself, so that the kernel's own queue pushes back. Every request ends by
+// options.timeout with EIO, whatever vfs does.
 
 #include <cstddef>
 #include <functional>

@@ -170,6 +170,7 @@ Result<cache::PageReply> FakeVfs::read(const RequestContext& ctx, vfs::NodeId no
     if (at == handles_.end() || at->second != node) return fail(ErrorCode::kStale);
     content = nodes_.at(node).content;
   }
+  if (!content) return fail(ErrorCode::kIsDirectory);
   cache::PageReply reply;
   std::uint64_t at = std::min<std::uint64_t>(range.offset, content->size());
   const std::uint64_t end = std::min<std::uint64_t>(range.end(), content->size());

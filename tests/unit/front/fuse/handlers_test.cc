@@ -178,7 +178,7 @@ TEST_F(FuseHandlers, RandomFramesNeverCrashTheServer) {
   options.metrics = &metrics;
   const UniqueFd sink(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   {
-    Server server(vfs, agreed, options, 1);
+    Server server(vfs, agreed, options);
     Rng rng(77);
     for (int round = 0; round < 50'000; ++round) {
       std::vector<std::byte> frame(sizeof(InHeader) + rng.below(64));

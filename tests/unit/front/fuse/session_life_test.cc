@@ -36,9 +36,9 @@ TEST_F(SessionLife, HitsDoNotWaitBehindWhatWaits) {
   EXPECT_EQ(read_file(dir / "disk"), pattern(100));
   EXPECT_EQ(read_file(dir / "store"), pattern(200));
   EXPECT_GE(vfs.retried, 2);
-  EXPECT_TRUE(eventually([&] { return metric("thermocline_fuse_answers_total{by=\"waited\"}") >= 2; }));
+  EXPECT_TRUE(eventually([&] { return metric("thermocline_fuse_answers_total{by=\"pool\"}") >= 2; }));
   std::vector<std::thread> readers;
-  // More than there are serving threads, of both kinds: those that wait for the disk hold one of the two threads at most.
+  // More than there are serving threads, of both kinds.
   for (int i = 0; i < 3; ++i) {
     readers.emplace_back([&] { EXPECT_EQ(read_file(dir / "blocked"), "late"); });
     readers.emplace_back([&] { EXPECT_EQ(read_file(dir / "hung"), "later"); });
