@@ -39,9 +39,9 @@ constexpr auto kEndPatience = Millis(3000);
 struct Attached {
   std::unique_ptr<admin::Client> client;
   json prepared;
-  admin::UniqueFd process;   ///< of the daemon, to wait for
-  bool started = false;      ///< by us
-  pid_t child = -1;          ///< it, when it is a foreground child of ours
+  admin::UniqueFd process;  ///< of the daemon, to wait for
+  bool started = false;     ///< by us
+  pid_t child = -1;         ///< it, when it is a foreground child of ours
 };
 
 /// Finds or starts the daemon of the cache and lets it check the store. Two `thermo mount` at once, or one while the last daemon

@@ -212,7 +212,8 @@ class Parser {
     } else {
       option = sub->add_option(names, given.values, help)->expected(1)->type_name(std::string(spec.metavar));
       option->multi_option_policy(spec.kind == Kind::kWords ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
-      option->allow_extra_args(false);  // or `--region eu-west-1 s3://bucket /mnt/t --ttl 1s` would take the store for a region too
+      option->allow_extra_args(
+          false);  // or `--region eu-west-1 s3://bucket /mnt/t --ttl 1s` would take the store for a region too
     }
     option->group(std::string(spec.group));
     given.option = option;
@@ -274,9 +275,10 @@ class Parser {
       auto options = fuse::parse_mount_options(out_.settings.text("o"));
       if (!options) return fail(options.error());
       if (!out_.foreground && out_.settings.text("log") == "stderr")
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{}: nobody reads stderr in the background; give a file or syslog, or stay in the foreground with -f",
-                                out_.settings.origin("log")));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{}: nobody reads stderr in the background; give a file or syslog, or stay in the foreground with -f",
+                        out_.settings.origin("log")));
     }
     return {};
   }

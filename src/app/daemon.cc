@@ -40,9 +40,10 @@ Result<void> Daemon::open_parts() {
   };
   auto disk = io::open_disk(folder);
   if (!disk) {
-    return fail(Error(disk.error().code(), fmt::format("cache folder '{}' cannot be made or used: {}; make it, change its owner, or choose "
-                                                       "another with --cache",
-                                                       folder, disk.error().message())));
+    return fail(Error(disk.error().code(),
+                      fmt::format("cache folder '{}' cannot be made or used: {}; make it, change its owner, or choose "
+                                  "another with --cache",
+                                  folder, disk.error().message())));
   }
   auto space = (*disk)->space();
   if (!space) return fail(inside(space.error()));

@@ -90,7 +90,8 @@ Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const C
     auto page = setup.bare->list_page(ctx, request);
     if (page) return !page->objects.empty() || !page->prefixes.empty();
     if (stop.stop_requested()) return fail(ErrorCode::kCancelled, "the mount was given up");
-    // A plain refusal is the reason. Of failures that may pass the first says most: later attempts may only know that the time is over.
+    // A plain refusal is the reason. Of failures that may pass the first says most: later attempts may only know that the time is
+    // over.
     const auto retry = page.error().retry_class();
     const bool passing = retry == RetryClass::kRetry || retry == RetryClass::kThrottle;
     if (!first || !passing) first = page.error();

@@ -61,10 +61,11 @@ Result<std::unique_ptr<Client>> connect_client(const std::string& path) {
       return fail(Error(ErrorCode::kUnavailable, fmt::format("no daemon listens on '{}'", path)).with_errno(err));
     }
     if (err == EACCES) {
-      return fail(Error(ErrorCode::kAccessDenied, fmt::format("the daemon at '{}' takes commands only from its own user, root and "
-                                                              "members of the group thermo",
-                                                              path))
-                      .with_errno(err));
+      return fail(
+          Error(ErrorCode::kAccessDenied, fmt::format("the daemon at '{}' takes commands only from its own user, root and "
+                                                      "members of the group thermo",
+                                                      path))
+              .with_errno(err));
     }
     return fail(errno_error(err, fmt::format("connect to the daemon at '{}'", path)));
   }

@@ -126,7 +126,8 @@ class ServerImpl final : public Server {
     for (auto& connection : rest) connection.channel.stop_receiving();
     const MonoTime until = Clock::system().now() + kLastWords;
     for (auto& connection : rest) {
-      while (!connection.done.load(std::memory_order_acquire) && Clock::system().now() < until) std::this_thread::sleep_for(Millis(2));
+      while (!connection.done.load(std::memory_order_acquire) && Clock::system().now() < until)
+        std::this_thread::sleep_for(Millis(2));
       connection.channel.shutdown();
     }
     for (auto& connection : rest) connection.thread.join();
