@@ -30,7 +30,7 @@ std::vector<Space::Victim> Space::take_victims(std::uint64_t bytes, Enough enoug
   const std::uint64_t wanted = charged_ + reserved_ + bytes;
   if (wanted <= limit_) return {};
   const std::uint64_t missing = wanted - limit_;
-  const auto ids = replacement_->victims(missing, [&](const VersionId& id) { return pins_.contains(id); });
+  const auto ids = replacement_->victims(missing, [&](const VersionId& id) REQUIRES(mutex_) { return pins_.contains(id); });
   std::vector<Victim> victims;
   std::uint64_t sum = 0;
   for (const auto& id : ids) {
