@@ -52,6 +52,7 @@ def test_M2_many_keys_between_file_and_folder(store, mount):
     store.put("a")
     store.bulk("a-", 1200)
     store.put_odd("a/c")
+    store.needs_order()
     where = mount(store)
     assert os.path.isdir(where / "a"), "one page of `a...` does not reach the folder"
     assert names(where / "a") == ["c"]
