@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -85,13 +86,16 @@ def original(tmp_path_factory):
 
 
 def used_bytes(mount):
-    total = 0
-    for path in mount.cache.rglob("objects/*/*"):
-        try:
-            total += path.stat().st_blocks * 512
-        except FileNotFoundError:
-            pass  # evicted meanwhile
-    return total
+    """Bytes on disk of all object files and sidecars, those included that have no name any more but are open, at one moment: the daemon stands still."""
+    pid = mount.pid()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        harness.wait_for(lambda: pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "Tt", 10, "the daemon to stand still")
+        opened = [fd for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir() if "/objects/" in os.readlink(fd)]
+        found = [path.stat() for path in [*mount.cache.rglob("objects/*/*"), *opened]]
+        return sum({(info.st_dev, info.st_ino): info.st_blocks * 512 for info in found}.values())
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("store", ["s3", "file"])
