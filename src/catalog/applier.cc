@@ -70,7 +70,8 @@ Result<Applier::Outcome> Applier::name(const RequestContext& ctx, const std::str
   const auto applied = apply();
   shared_.turn.leave();
   TRY(applied);
-  knowledge_.floors().satisfied(path, facts.started);
+  // Where a folder decided the name, nobody has looked at the object that it may hide.
+  if (facts.file) knowledge_.floors().satisfied(path, facts.started);
   return outcome;
 }
 

@@ -18,20 +18,6 @@ void ChangeSet::notice(std::string_view path) {
   notices_.push_back({std::string(parent_prefix(path)), std::string(base_name(path))});
 }
 
-void ChangeSet::notice_new(std::string_view path) {
-  // Somebody may hold a negative answer only if the name was looked up and could be answered: by itself or from a listing above.
-  const auto known = knowledge_.memory().find(path);
-  if (path.empty() || !known || known->file || known->folder_exists()) return;
-  bool answered = known->absent_at != 0;
-  if (answered) came_.emplace(path);
-  for (auto prefix = parent_prefix(path); !answered; prefix = parent_prefix(prefix)) {
-    const auto folder = knowledge_.memory().find(folder_path(prefix));
-    answered = folder && (folder->sealed_at != 0 || folder->listed_at != 0);
-    if (prefix.empty()) break;
-  }
-  if (answered) notice(path);
-}
-
 Result<void> ChangeSet::add_file(const store::ObjectInfo& info, const Look& look) {
   FileRecord record;
   TRY_ASSIGN(record.number, shared_.numbers.next());
@@ -45,7 +31,7 @@ Result<void> ChangeSet::add_file(const store::ObjectInfo& info, const Look& look
   record.alone = look.alone;
   batch_.put(file_key(knowledge_.store(), info.key), encode(record));
   number_owner(record.number, false, info.key);
-  notice_new(info.key);
+  came_.emplace_back(info.key);
   touch(info.key);
   ++files_added_;
   return commit_if_large();
@@ -114,7 +100,7 @@ Result<FolderRecord> ChangeSet::ensure_folder(const std::string& prefix, WallNan
     put_folder(prefix, record);
     return record;
   }
-  notice_new(folder_path(prefix));
+  came_.emplace_back(folder_path(prefix));
   if (!prefix.empty()) {
     // A file of this name is hidden from now on; a listing may have shown it, so memory alone does not tell.
     TRY_ASSIGN(const auto file, knowledge_.kv().get(file_key(knowledge_.store(), folder_path(prefix))));
@@ -169,23 +155,6 @@ Result<void> ChangeSet::commit_if_large() {
   return commit();
 }
 
-std::vector<std::pair<std::string, KnownNamePtr>> ChangeSet::absent_though_numbered() {
-  std::vector<std::pair<std::string, KnownNamePtr>> names;
-  for (const auto& [prefix, record] : folders_) {
-    if (!record || record->exists()) continue;
-    const std::string path(folder_path(prefix));
-    const auto known = knowledge_.memory().find(path);
-    if (!known || known->absent_at == 0 || came_.contains(path)) continue;
-    auto kept = std::make_shared<KnownName>(*known);
-    kept->folder = Knowledge::to_folder(prefix, *record);
-    kept->listed_at = record->listed_at;
-    kept->sealed_at = record->sealed_at;
-    kept->pages = record->pages;
-    names.emplace_back(path, std::move(kept));
-  }
-  return names;
-}
-
 Result<void> ChangeSet::commit() {
   for (const auto& [prefix, record] : folders_) {
     const auto key = folder_key(knowledge_.store(), prefix);
@@ -195,12 +164,10 @@ Result<void> ChangeSet::commit() {
   if (batch_.empty() && absent_.empty()) return {};
   auto& memory = knowledge_.memory();
   if (!batch_.empty()) batch_.put(meta_key("clock"), encode(shared_.stamps.mark()));
-  const auto still_absent = absent_though_numbered();
   memory.begin_change();
   const auto written = batch_.empty() ? Result<void>() : knowledge_.kv().write(batch_);
   for (const auto& path : dirty_) memory.drop(path);
   if (written) {
-    for (const auto& [path, known] : still_absent) memory.put(path, known);
     for (const auto& [path, at] : absent_) {
       auto known = std::make_shared<KnownName>();
       known->absent_at = at;
@@ -210,6 +177,10 @@ Result<void> ChangeSet::commit() {
     shared_.folders += folders_added_;
   }
   memory.end_change();
+  // After the write: whoever was told before is found here, whoever asks later sees what was written.
+  for (const auto& path : came_) {
+    if (!path.empty() && knowledge_.told_absent().contains(path)) notice(path);
+  }
   batch_ = {};
   folders_.clear();
   dirty_.clear();

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "catalog/applier.h"
@@ -52,9 +51,7 @@ class ChangeSet {
   [[nodiscard]] Result<void> commit_if_large();
   void touch(std::string_view path) { dirty_.emplace_back(path); }
   void notice(std::string_view path);
-  void notice_new(std::string_view path);
-  /// Names that were absent and still are, though their folders have numbers: who was told so has to hear when they come.
-  [[nodiscard]] std::vector<std::pair<std::string, KnownNamePtr>> absent_though_numbered();
+
   void number_owner(Number number, bool is_folder, std::string_view key);
 
   Knowledge& knowledge_;
@@ -63,7 +60,7 @@ class ChangeSet {
   std::unordered_map<std::string, std::optional<FolderRecord>> folders_;
   std::vector<std::string> dirty_;
   std::vector<std::pair<std::string, WallNanos>> absent_;
-  std::unordered_set<std::string> came_;  // were absent before
+  std::vector<std::string> came_;  // names that were not there before
   std::vector<Notice> notices_;
   std::int64_t files_added_ = 0;
   std::int64_t folders_added_ = 0;

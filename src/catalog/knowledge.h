@@ -9,6 +9,7 @@
 
 #include "catalog/floors.h"
 #include "catalog/known_name.h"
+#include "catalog/told_absent.h"
 
 namespace thermo::catalog {
 
@@ -45,6 +46,7 @@ class Knowledge {
   [[nodiscard]] const std::string& store_id() const { return store_id_; }
   [[nodiscard]] MemoryIndex& memory() { return memory_; }
   [[nodiscard]] Floors& floors() { return floors_; }
+  [[nodiscard]] ToldAbsent& told_absent() { return told_absent_; }
 
  private:
   io::KvStore& kv_;
@@ -52,6 +54,7 @@ class Knowledge {
   const std::string store_id_;
   MemoryIndex memory_;
   Floors floors_;
+  ToldAbsent told_absent_;
   mutable Mutex roots_mutex_{LockRank::kCatalog, "catalog roots"};
   std::set<std::string, std::less<>> roots_ GUARDED_BY(roots_mutex_);
 };

@@ -59,7 +59,12 @@ Result<Found> MountView::lookup(const RequestContext& ctx, const std::string& pr
     TRY_ASSIGN(const auto hidden, hidden_object(ctx, prefix, name.substr(kObjectMark.size())));
     if (hidden) return Found{Entry(*hidden->name->file), remaining(hidden->since)};
   }
-  TRY_ASSIGN(const auto known, resolve(ctx, prefix, name));
+  TRY_ASSIGN(auto known, resolve(ctx, prefix, name));
+  if (!known.name->file && !known.name->folder_exists() && !strict()) {
+    // First that it was told, then another look: from here on a name that comes is noticed by one or by the other.
+    engine_->knowledge().told_absent().add(prefix + std::string(name));
+    TRY_ASSIGN(known, resolve(ctx, prefix, name));
+  }
   Found found{std::nullopt, remaining(known.since)};
   if (known.name->folder_exists()) found.entry = *known.name->folder;
   else if (known.name->file) found.entry = *known.name->file;

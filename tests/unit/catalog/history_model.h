@@ -93,14 +93,22 @@ class Model {
 /// What the kernel believes: answers with their validity, until a notice. Thread-safe.
 class Kernel final : public Listener {
  public:
-  void told(const std::string& path, const State& state, TrueTime until) {
+  /// How many notices came so far.
+  [[nodiscard]] std::uint64_t notices() {
     MutexLock lock(mutex_);
+    return notices_;
+  }
+  /// The answer to a question that was put after `notices`. One that was overtaken by a notice is not kept.
+  void told(const std::string& path, const State& state, TrueTime until, std::uint64_t notices) {
+    MutexLock lock(mutex_);
+    if (notices != notices_) return;
     if (state.kind != State::Kind::kFolder) forget_below(path);
     held_[path] = {state, until};
   }
   /// A folder's dentry takes all below it along.
   void changed(const std::string& prefix, const std::string& name) override {
     MutexLock lock(mutex_);
+    ++notices_;
     held_.erase(prefix + name);
     forget_below(prefix + name);
   }
@@ -126,6 +134,7 @@ class Kernel final : public Listener {
   }
   Mutex mutex_{LockRank::kLeaf, "kernel of a history"};
   std::map<std::string, Held> held_ GUARDED_BY(mutex_);
+  std::uint64_t notices_ GUARDED_BY(mutex_) = 0;
 };
 
 /// Identities follow versions: checked against all that was seen before. Not thread-safe.

@@ -208,6 +208,7 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
   void check_lookup(Table& table, Mount& mount, const std::string& path) {
     note(table, "lookup " + path + " through '" + mount.root + "'");
     const auto prefix = path.substr(0, path.rfind('/') + 1);
+    const auto notices = mount.kernel.notices();
     const auto found = mount.view->lookup({}, prefix, path.substr(prefix.size()));
     if (!found) return check_error(table, found.error());
     const auto state = State::of(found->entry);
@@ -216,12 +217,13 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
     if (found->entry) {
       ASSERT_NO_FATAL_FAILURE(check_entry(table, path, *found->entry));
     }
-    mount.kernel.told(path, state, until(found->valid));
+    mount.kernel.told(path, state, until(found->valid), notices);
   }
 
   void check_list(Table& table, Mount& mount, const std::string& prefix) {
     note(table, "list " + prefix + " through '" + mount.root + "'");
     Nanos valid{0};
+    const auto notices = mount.kernel.notices();
     std::map<std::string, Entry> seen;
     std::string last;
     const auto listed = mount.view->list({}, prefix, {},
@@ -242,7 +244,7 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
       ASSERT_NO_FATAL_FAILURE(check_answer(table, mount, prefix + name, state, from));
       if (it == seen.end()) continue;
       ASSERT_NO_FATAL_FAILURE(check_entry(table, prefix + name, it->second));
-      mount.kernel.told(prefix + name, state, until(valid));
+      mount.kernel.told(prefix + name, state, until(valid), notices);
     }
   }
 
