@@ -18,5 +18,14 @@ TEST(ConfigFile, BrokenHeadersAreRefusedWithTheirLine) {
   }
 }
 
+TEST(ConfigFile, LettersBeyondAsciiOutsideOfQuotesAreRefused) {
+  for (const char* text : {"\n\xc3\xa9 = 1", "\n[cache] \xc3\xa9",
+                           "\n[c\xd2\x99"
+                           "che]",
+                           "\n[cache\xe2\xbf\xbf]"}) {
+    EXPECT_EQ(refusal(text).rfind("thermo.toml:2: ", 0), 0U) << text << " gave: " << refusal(text);
+  }
+}
+
 }  // namespace
 }  // namespace thermo::app
