@@ -16,6 +16,7 @@ namespace thermo::catalog::test {
 /// Monotonic time in nanoseconds: true age, whatever the wall clock says.
 using TrueTime = std::int64_t;
 inline constexpr TrueTime kLongAgo = std::numeric_limits<TrueTime>::min() / 2;
+inline constexpr TrueTime kForEver = std::numeric_limits<TrueTime>::max();
 
 /// What a name is.
 struct State {

@@ -174,7 +174,7 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
     return mount.ttl == Nanos::max() ? kLongAgo : now() - mount.ttl.count() + valid.count();
   }
   [[nodiscard]] TrueTime until(Nanos valid) const {
-    return valid == Nanos::max() ? std::numeric_limits<TrueTime>::max() : now() + valid.count();
+    return valid == Nanos::max() ? kForEver : now() + valid.count();
   }
 
   /// The answer is a state of `path` since `from`, and the kernel does not go on believing another one.

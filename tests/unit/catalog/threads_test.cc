@@ -45,7 +45,77 @@ TEST_F(CatalogTest, ReadersAndWritersAtOnce) {
       }
     });
   }
-  std::this_thread::sleep_for(seconds(2));
+  std::this_thread::sleep_for(seconds(1));
+  over = true;
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(CatalogTest, ConcurrentAnswersAreNeverOlderThanTheTtl) {
+  constexpr Nanos kTtl = seconds(5);
+  use({.ttl = kTtl});
+  store_->most_keys = 7;
+  Mutex mutex(LockRank::kLeaf, "model");
+  Model model;  // under the mutex, together with what it is a model of
+  const std::vector<std::string> names{"a", "b", "c", "d", "a-b", "a.x"};
+  const auto now = [&] { return clock_.now().time_since_epoch().count(); };
+  const auto name = [&](Rng& rng) { return names[rng.below(names.size())]; };
+  const auto folder = [&](Rng& rng) {
+    std::string made;
+    for (auto depth = rng.below(3); depth > 0; --depth) made += name(rng) + "/";
+    return made;
+  };
+  const auto is = [&](const std::string& path, const State& state, TrueTime from) {
+    MutexLock lock(mutex);
+    EXPECT_TRUE(model.was(path, state, from)) << "'" << path << "' was not " << state << " within the TTL";
+  };
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    Rng rng(1);
+    while (!over) {
+      {
+        MutexLock lock(mutex);
+        clock_.advance(rng.chance(0.05) ? Nanos(seconds(2)) : Nanos(1000));
+        const auto key = folder(rng) + name(rng);
+        if (rng.chance(0.6)) {
+          store_->write(key, rng.hex(2));
+          model.set(now(), key, store_->head({}, key)->etag);
+        } else {
+          store_->erase(key);
+          model.erase(now(), key);
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+  });
+  for (std::uint64_t reader = 0; reader < 3; ++reader) {
+    threads.emplace_back([&, reader] {
+      Rng rng(reader + 10);
+      while (!over && !HasFailure()) {
+        const auto prefix = folder(rng);
+        const auto from = now() - kTtl.count();
+        if (rng.chance(0.7)) {
+          const auto one = name(rng);
+          const auto found = view_->lookup({}, prefix, one);
+          ASSERT_TRUE(found) << found.error().describe();
+          is(prefix + one, State::of(found->entry), from + found->valid.count());
+          continue;
+        }
+        Nanos valid{0};
+        std::map<std::string, State> seen;
+        const auto visit = [&](const ListedName& entry) { return seen.emplace(entry.name, State::of(*entry.entry)).second; };
+        const auto listed = view_->list({}, prefix, {}, visit, &valid);
+        if (!listed) {
+          ASSERT_EQ(listed.error().code(), ErrorCode::kNotFound) << listed.error().describe();
+        }
+        for (const auto& one : names) {
+          const auto it = seen.find(one);
+          is(prefix + one, it == seen.end() ? State{} : it->second, from + valid.count());
+        }
+      }
+    });
+  }
+  std::this_thread::sleep_for(seconds(1));
   over = true;
   for (auto& thread : threads) thread.join();
 }
