@@ -20,11 +20,14 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-ODD_NAMES = ["with space/a b  c.csv", "unicode/Größe/日本 語.csv", "unicode/cafe\u0301.csv", "unicode/caf\u00e9.csv", "k=v/x=1=2.csv", "pct%2Fname/a%20b%.csv",
-             "plus+plus/c++.csv", "amp&semi;/q?x#y.csv", "quote'\"/$HOME `id`.csv", "paren(1)/[a]{b}*.csv", "-dash/--help.csv", "@at:colon,comma!/~tilde^.csv",
+ODD_NAMES = ["with space/a b  c.csv", "unicode/Größe/日本 語.csv", "unicode/cafe\u0301.csv", "unicode/caf\u00e9.csv", "k=v/x=1=2.csv",
+             "pct%2Fname/a%20b%.csv",
+             "plus+plus/c++.csv", "amp&semi;/q?x#y.csv", "quote'\"/$HOME `id`.csv", "paren(1)/[a]{b}*.csv", "-dash/--help.csv",
+             "@at:colon,comma!/~tilde^.csv",
              " lead/trail .csv", "ta\tb/b\tab.csv", "dots.../..a.csv", ".hidden/.x.csv", "<xml>/&amp;.csv", "long/" + "n" * 200 + ".csv"]
 # SeaweedFS takes a backslash for a slash; flat keys keep all of these.
-ODDER_NAMES = ["back\\slash/a\\b", "new\nline/a\nb", "return\r/\r", "bell\x07/\x01\x1f", "emoji/\U0001f9ca", "nul-like/%00", "sur/\ufffd\uffff", "\x7f/del\x7f"]
+ODDER_NAMES = ["back\\slash/a\\b", "new\nline/a\nb", "return\r/\r", "bell\x07/\x01\x1f", "emoji/\U0001f9ca",
+               "nul-like/%00", "sur/\ufffd\uffff", "\x7f/del\x7f"]
 EXCHANGES = ["NYSE/ARCA", "A+B", "50% off", "München x", "a=b"]
 ROWS = 40_000
 
@@ -127,8 +130,8 @@ def cold(request):
 
 def shell(command, folder):
     """Standard output of a pipeline run in `folder`; nothing may fail or be complained about."""
-    result = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, capture_output=True, timeout=120 * harness.SLOW, stdin=subprocess.DEVNULL,
-                            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
+    result = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, capture_output=True, timeout=120 * harness.SLOW,
+                            stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
     assert result.returncode == 0 and not result.stderr, f"{command}: {result.returncode} {result.stderr[-1500:]!r}"
     return result.stdout
 
@@ -218,10 +221,12 @@ def test_python_walks_and_copies(place, tmp_path):
 DUCKDB_QUERIES = {
     "one file": "select count(*), sum(id), min(price), max(\"when\"), count(note) from '{0}/one file/*.parquet'",
     "one symbol": "select * from '{0}/one file/table.parquet' where symbol = 'S77' order by id",
-    "partitions": "select exchange, count(*), sum(price)::decimal(18, 2) from read_parquet('{0}/part/*/*.parquet', hive_partitioning = true) group by 1 order by 1",
+    "partitions": "select exchange, count(*), sum(price)::decimal(18, 2) "
+                  "from read_parquet('{0}/part/*/*.parquet', hive_partitioning = true) group by 1 order by 1",
     "one partition": "select count(*), sum(id) from read_parquet('{0}/part/*/*.parquet', hive_partitioning = true) where exchange = 'NYSE/ARCA'",
     "deep glob": "select count(*) from read_parquet('{0}/**/*.parquet', union_by_name = true, hive_partitioning = false)",
-    "footer": "select row_group_id, path_in_schema, num_values, stats_min, total_compressed_size from parquet_metadata('{0}/one file/table.parquet') order by all",
+    "footer": "select row_group_id, path_in_schema, num_values, stats_min, total_compressed_size "
+              "from parquet_metadata('{0}/one file/table.parquet') order by all",
     "csv": "select count(*), sum(id), count(note), min(\"when\") from read_csv('{0}/table + header.csv')",
     "csv.gz": "select count(*), sum(id) from read_csv('{0}/table.csv.gz')",
     "odd csv": "select name, count(*) from read_csv('{0}/../names/**/*.csv', union_by_name = true) group by 1 order by 1",

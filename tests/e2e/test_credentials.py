@@ -17,7 +17,11 @@ import pytest
 KEY, SECRET = "AKIDFIRSTKEY0000001", "first/secret+with=signs0000000000000000"
 KEY2, SECRET2 = "AKIDSECONDKEY000002", "second/secret+with=signs000000000000000"
 TOKEN, TOKEN2 = "first/session+token==" * 8, "second/session+token==" * 8
-NO_KEYS = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_REGION": None, "AWS_PROFILE": None}
+
+
+def no_keys(**variables):
+    """An environment without the keys that other tests have, and with `variables`."""
+    return {**dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_PROFILE")), **variables}
 
 
 class Gate:
@@ -150,8 +154,8 @@ def section(name, key, secret, token=None, **settings):
 
 def test_environment_with_a_session_token(gate, mounts):
     gate.tokens[KEY] = TOKEN
-    mount = mounts("s3://tables", endpoint=gate.url, env={**NO_KEYS, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": TOKEN,
-                                                          "AWS_DEFAULT_REGION": "eu-west-1"})
+    mount = mounts("s3://tables", endpoint=gate.url, env=no_keys(
+        AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, AWS_SESSION_TOKEN=TOKEN, AWS_DEFAULT_REGION="eu-west-1"))
     assert (mount / "d1/f").read_bytes() == body(1)
     assert gate.keys() == {KEY} and gate.tokens_of(KEY) == {TOKEN}
     assert gate.refused() == 0
@@ -161,7 +165,7 @@ def test_environment_with_a_session_token(gate, mounts):
 def test_files(gate, mounts, tmp_path, where, monkeypatch):
     """Each place a profile can stand in, with its region and token; no --region, no --endpoint."""
     gate.tokens[KEY] = TOKEN
-    env = {**NO_KEYS, "HOME": str(tmp_path)}
+    env = no_keys(HOME=str(tmp_path))
     keys = dict(key=KEY, secret=SECRET, token=TOKEN)
     settings = dict(region="eu-west-1", endpoint_url=gate.url)
     flags = ["--profile", "trader"]
@@ -196,7 +200,8 @@ def test_files(gate, mounts, tmp_path, where, monkeypatch):
 
 def test_a_named_profile_stands_above_the_environment(gate, mounts, tmp_path):
     write(tmp_path / "keys", section("trader", KEY2, SECRET2))
-    env = {**NO_KEYS, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "eu-west-1", "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "keys")}
+    env = no_keys(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, AWS_REGION="eu-west-1",
+                  AWS_SHARED_CREDENTIALS_FILE=str(tmp_path / "keys"))
     mount = mounts("s3://tables", "--profile", "trader", endpoint=gate.url, env=env)
     assert (mount / "d3/f").read_bytes() == body(3)
     assert gate.keys() == {KEY2}
@@ -205,12 +210,13 @@ def test_a_named_profile_stands_above_the_environment(gate, mounts, tmp_path):
 @pytest.mark.parametrize("form", ["goofys", "flags on both sides"])
 def test_forms_of_the_command_line(gate, thermo, mounts, tmp_path, form):
     write(tmp_path / ".aws/credentials", section("trader", KEY, SECRET, region="eu-west-1"))
-    mount = mounts("s3://tables", env={**NO_KEYS, "HOME": str(tmp_path)}, expect_failure=True)
-    store = ["-o", f"cache={mount.cache}", "tables", str(mount.path)]
+    mount = mounts("s3://tables", env=no_keys(HOME=str(tmp_path)), expect_failure=True)
+    cache = ["-o", f"cache={mount.cache}"]
     if form == "goofys":
-        command = [thermo, "--profile", "trader", "--endpoint", gate.url, "--region", "eu-west-1", *store]
+        command = [thermo, "--profile", "trader", "--endpoint", gate.url, "--region", "eu-west-1", *cache, "tables", str(mount.path)]
     else:
-        command = [thermo, "mount", "--endpoint", gate.url, "--profile", "trader", "s3://tables", str(mount.path), "--region", "eu-west-1", *store[:2]]
+        command = [thermo, "mount", "--endpoint", gate.url, "--profile", "trader", "s3://tables", str(mount.path), *cache,
+                   "--region", "eu-west-1"]
     result = subprocess.run(command, env=mount.env, capture_output=True, text=True, timeout=60 * harness.SLOW, stdin=subprocess.DEVNULL)
     assert result.returncode == 0, result.stderr
     assert (mount / "d4/f").read_bytes() == body(4)
@@ -232,17 +238,17 @@ def test_anonymous(thermo, mounts, tmp_path):
 
 
 @pytest.mark.parametrize("case, words", [
-    ("nothing", ["no access keys found", "AWS_ACCESS_KEY_ID", ".aws/credentials", ".aws/config", "anonymous"]),
+    ("nothing", ["no access keys found", "AWS_ACCESS_KEY_ID", ".aws/credentials", ".aws/config", "--no-sign-request"]),
     ("no such profile", ["no profile 'trader'", "'analyst'"]),
     ("half a key", ["only one of"]),
     ("wrong secret", ["refuses access", "environment"]),
     ("unknown key", ["refuses access", "environment"]),
     ("anonymous at a private bucket", ["refuses access"]),
-    ("expired", ["have expired", "profile 'trader'"]),
+    ("expired", ["has expired", "profile 'trader'"]),
     ("role", ["role_arn", "not support"]),
 ])
 def test_what_is_wrong_is_said_at_mount(gate, mounts, tmp_path, case, words):
-    env = {**NO_KEYS, "HOME": str(tmp_path), "AWS_REGION": "eu-west-1"}
+    env = no_keys(HOME=str(tmp_path), AWS_REGION="eu-west-1")
     flags = []
     if case == "no such profile":
         write(tmp_path / ".aws/credentials", section("analyst", KEY, SECRET))
@@ -277,7 +283,8 @@ def test_rotated_while_mounted(gate, mounts, tmp_path, kind):
     """New keys are in the file before the old ones are refused: no reader sees an error, whatever the refusal is called."""
     keys = tmp_path / "keys"
     write(keys, section("default", KEY, SECRET, TOKEN))
-    mount = mounts("s3://tables", "--region", "eu-west-1", "--timeout", "10s", endpoint=gate.url, env={**NO_KEYS, "AWS_SHARED_CREDENTIALS_FILE": str(keys)})
+    mount = mounts("s3://tables", "--region", "eu-west-1", "--timeout", "10s", endpoint=gate.url,
+                   env=no_keys(AWS_SHARED_CREDENTIALS_FILE=str(keys)))
     assert (mount / "d1/f").read_bytes() == body(1)
     assert gate.tokens_of(KEY) == {TOKEN}
     write(keys, section("default", KEY2, SECRET2, TOKEN2))
@@ -298,7 +305,8 @@ def test_new_keys_come_late(gate, mounts, tmp_path):
     """Between the refusal and the new keys: EACCES at once, never ENOENT; what is cached is read; afterwards all goes on by itself."""
     keys = tmp_path / "keys"
     write(keys, section("default", KEY, SECRET))
-    mount = mounts("s3://tables", "--region", "eu-west-1", "--ttl", "1s", endpoint=gate.url, env={**NO_KEYS, "AWS_SHARED_CREDENTIALS_FILE": str(keys)})
+    mount = mounts("s3://tables", "--region", "eu-west-1", "--ttl", "1s", endpoint=gate.url,
+                   env=no_keys(AWS_SHARED_CREDENTIALS_FILE=str(keys)))
     assert (mount / "d1/f").read_bytes() == body(1)
     with open(mount / "d1/f", "rb") as cached:
         gate.revoke(KEY, "expired")
@@ -339,7 +347,8 @@ def test_rotation_in_the_middle_of_parallel_reads(gate, mounts, signed, tmp_path
     keys, stop = tmp_path / "keys", tmp_path / "stop"
     pairs = [(KEY, SECRET), (KEY2, SECRET2)]
     write(keys, section("default", *pairs[0]))
-    mount = mounts("s3://tables", "--region", "eu-west-1", endpoint=gate.url, env={**NO_KEYS, "AWS_SHARED_CREDENTIALS_FILE": str(keys)})
+    mount = mounts("s3://tables", "--region", "eu-west-1", endpoint=gate.url,
+                   env=no_keys(AWS_SHARED_CREDENTIALS_FILE=str(keys)))
     sums = {"big": hashlib.sha256(body(7, 24 << 20)).hexdigest()} | {f"d{n}/f": hashlib.sha256(body(n)).hexdigest() for n in range(40)}
     names = list(sums)
     signed.options(first_byte_ms=15, per_connection="30MB/s")
@@ -403,7 +412,7 @@ def test_the_environment_may_hold_any_bytes(sim, mounts):
 def test_mounts_of_one_daemon_keep_their_own_keys(gate, mounts, tmp_path):
     """One daemon, two users' profiles: each asks with his own keys, and keys that are refused give nothing of what the other has cached."""
     write(tmp_path / "keys", section("one", KEY, SECRET) + section("two", KEY2, SECRET2))
-    env = {**NO_KEYS, "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "keys"), "AWS_REGION": "eu-west-1"}
+    env = no_keys(AWS_SHARED_CREDENTIALS_FILE=str(tmp_path / "keys"), AWS_REGION="eu-west-1")
     first = mounts("s3://tables", "--profile", "one", endpoint=gate.url, env=env)
     assert (first / "d1/f").read_bytes() == body(1)
     since = gate.count()
@@ -425,7 +434,7 @@ def test_secrets_are_nowhere(gate, mounts, tmp_path):
     keys = tmp_path / "keys"
     write(keys, section("default", KEY, SECRET, TOKEN))
     mount = mounts("s3://tables", "--debug_s3", "--debug_fuse", "--log-level", "debug", endpoint=gate.url,
-                   env={**NO_KEYS, "AWS_SHARED_CREDENTIALS_FILE": str(keys), "AWS_REGION": "eu-west-1"})
+                   env=no_keys(AWS_SHARED_CREDENTIALS_FILE=str(keys), AWS_REGION="eu-west-1"))
     assert (mount / "d1/f").read_bytes() == body(1)
     gate.revoke(KEY, "expired")
     with pytest.raises(OSError):

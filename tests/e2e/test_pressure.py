@@ -11,7 +11,7 @@ import harness
 import pytest
 
 HERE = pathlib.Path(__file__).resolve()
-SECONDS = 12
+SECONDS = 8
 READERS = 8
 LIMIT = 64 << 20
 # 256 MiB: objects larger than a fetch, of a few pages, and without a sidecar; sizes that end within a block.
@@ -86,7 +86,8 @@ def original(tmp_path_factory):
 
 
 def used_bytes(mount):
-    """Bytes on disk of all object files and sidecars, those included that have no name any more but are open, at one moment: the daemon stands still."""
+    """Bytes on disk of all object files and sidecars, those included that have no name any more but are open. The daemon stands still
+    meanwhile, so that it is the truth of one moment."""
     pid = mount.pid()
     os.kill(pid, signal.SIGSTOP)
     try:
