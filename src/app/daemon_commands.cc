@@ -11,6 +11,7 @@
 #include "app/tree_walk.h"
 #include "app/version.h"
 #include "base/log.h"
+#include "front/admin/protocol.h"
 #include "net/sigv4.h"
 
 namespace thermo::app {
@@ -138,7 +139,7 @@ Result<void> DaemonCommands::attach(admin::Call& call) {
   auto prepared = std::static_pointer_cast<Daemon::Prepared>(call.connection_state());
   if (!prepared) return fail(ErrorCode::kInvalidArgument, "\"attach\" needs a \"prepare\" on the same connection first");
   if (call.descriptors().size() != 1) return fail(ErrorCode::kInvalidArgument, "\"attach\" needs one descriptor of /dev/fuse");
-  const bool privileged = call.request().value("privileged", false);
+  TRY_ASSIGN(const bool privileged, admin::flag_member(call.request(), "privileged", false));
   fuse::UniqueFd device(call.descriptors()[0].release());
   TRY_ASSIGN(const auto mount, daemon_.attach(*prepared, std::move(device), privileged));
   call.connection_state().reset();
@@ -152,7 +153,8 @@ Result<void> DaemonCommands::wait_gone(admin::Call& call) {
   if (it == call.request().end() || !it->is_number_unsigned())
     return fail(ErrorCode::kInvalidArgument, "the request lacks \"mount\", a number");
   // -1: as long as it takes.
-  const auto timeout_ms = call.request().value("timeout_ms", std::int64_t{30'000});
+  constexpr std::int64_t kDayMs = 24 * 3600 * 1000;
+  TRY_ASSIGN(const auto timeout_ms, admin::number_member(call.request(), "timeout_ms", 30'000, -1, kDayMs));
   const MonoTime deadline = timeout_ms < 0 ? MonoTime::max() : daemon_.clock().now() + Millis(timeout_ms);
   const auto stop = call.stop_token();
   const bool gone =
@@ -269,7 +271,7 @@ Result<void> DaemonCommands::free(admin::Call& call) {
 
 Result<void> DaemonCommands::debug(admin::Call& call) {
   TRY_ASSIGN(const auto channel, member(call.request(), "channel"));
-  const bool on = call.request().value("on", true);
+  TRY_ASSIGN(const bool on, admin::flag_member(call.request(), "on", true));
   if (channel != "fuse" && channel != "s3")
     return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a debug channel; write fuse or s3", channel));
   log::set_channel(channel == "fuse" ? log::Channel::kFuse : log::Channel::kS3, on);

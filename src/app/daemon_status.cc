@@ -7,6 +7,7 @@
 
 #include "app/daemon_commands.h"
 #include "app/version.h"
+#include "front/admin/protocol.h"
 
 namespace thermo::app {
 namespace {
@@ -108,7 +109,8 @@ Result<void> DaemonCommands::status(admin::Call& call) {
            {"catalog", {{"files", catalog.files}, {"folders", catalog.folders}}},
            {"traffic", traffic_json(daemon_.metrics())},
            {"mounts", std::move(mounts)}};
-  if (call.request().value("metrics", false)) out["metrics"] = daemon_.metrics().snapshot();
+  TRY_ASSIGN(const bool metrics, admin::flag_member(call.request(), "metrics", false));
+  if (metrics) out["metrics"] = daemon_.metrics().snapshot();
   call.answer(out);
   return {};
 }

@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "app/users.h"
+#include "front/admin/protocol.h"
 #include "net/sigv4.h"
 
 extern char** environ;
@@ -111,6 +114,12 @@ Result<MountSpec> mount_spec_from_json(const json& value) {
     TRY_ASSIGN(out, net::uri_decode(value.at(name).get_ref<const std::string&>()));
     return {};
   };
+  const auto whole = [&](const char* name, auto& out, std::int64_t least, std::int64_t most) -> Result<void> {
+    (void)value.at(name);
+    TRY_ASSIGN(const auto number, admin::number_member(value, name, 0, least, most));
+    out = static_cast<std::remove_reference_t<decltype(out)>>(number);
+    return {};
+  };
   try {
     MountSpec spec;
     const auto kind = value.at("kind").get<std::string>();
@@ -121,11 +130,7 @@ Result<MountSpec> mount_spec_from_json(const json& value) {
     TRY(bytes("path", spec.store.path));
     spec.endpoint = value.at("endpoint").get<std::string>();
     spec.region = value.at("region").get<std::string>();
-    const int addressing = value.at("addressing").get<int>();
-    if (addressing < 0 || addressing > static_cast<int>(store::Addressing::kVirtualHost)) {
-      return fail(ErrorCode::kInvalidArgument, "unknown addressing style");
-    }
-    spec.addressing = static_cast<store::Addressing>(addressing);
+    TRY(whole("addressing", spec.addressing, 0, static_cast<int>(store::Addressing::kVirtualHost)));
     spec.requester_pays = value.at("requester_pays").get<bool>();
     TRY(bytes("ca_bundle", spec.ca_bundle));
     spec.verify_tls = value.at("verify_tls").get<bool>();
@@ -134,17 +139,15 @@ Result<MountSpec> mount_spec_from_json(const json& value) {
     spec.credentials.environment = value.at("environment").get<std::map<std::string, std::string>>();
     TRY(bytes("home", spec.credentials.home));
     TRY(bytes("mount_point", spec.mount_point));
-    spec.uid = value.at("uid").get<std::uint32_t>();
-    spec.gid = value.at("gid").get<std::uint32_t>();
-    spec.file_mode = value.at("file_mode").get<std::uint32_t>() & 0777u;
-    spec.dir_mode = value.at("dir_mode").get<std::uint32_t>() & 0777u;
-    spec.ttl = Nanos(value.at("ttl_ns").get<std::int64_t>());
-    spec.timeout = Nanos(value.at("timeout_ns").get<std::int64_t>());
-    spec.fuse_minor = value.at("fuse_minor").get<std::uint32_t>();
+    TRY(whole("uid", spec.uid, 0, UINT32_MAX));
+    TRY(whole("gid", spec.gid, 0, UINT32_MAX));
+    TRY(whole("file_mode", spec.file_mode, 0, 0777));
+    TRY(whole("dir_mode", spec.dir_mode, 0, 0777));
+    TRY(whole("ttl_ns", spec.ttl, 0, INT64_MAX));
+    TRY(whole("timeout_ns", spec.timeout, 1, INT64_MAX));
+    TRY(whole("fuse_minor", spec.fuse_minor, 0, UINT32_MAX));
     spec.debug_fuse = value.at("debug_fuse").get<bool>();
     spec.debug_s3 = value.at("debug_s3").get<bool>();
-    if (spec.ttl.count() < 0 || spec.timeout.count() <= 0)
-      return fail(ErrorCode::kInvalidArgument, "a time in the mount request is negative");
     return spec;
   } catch (const json::exception& e) {
     // Another version of the program at the other end.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace thermo::admin {
@@ -40,6 +41,25 @@ Result<json> parse_request(std::string_view line) {
     return fail(ErrorCode::kInvalidArgument, "a request needs the member \"command\", a string");
   }
   return value;
+}
+
+Result<bool> flag_member(const json& request, std::string_view name, bool fallback) {
+  const auto it = request.find(name);
+  if (it == request.end()) return fallback;
+  if (!it->is_boolean()) return fail(ErrorCode::kInvalidArgument, fmt::format("the member \"{}\" must be true or false", name));
+  return it->get<bool>();
+}
+
+Result<std::int64_t> number_member(const json& request, std::string_view name, std::int64_t fallback, std::int64_t least,
+                                   std::int64_t most) {
+  const auto it = request.find(name);
+  if (it == request.end()) return fallback;
+  // A fraction is no whole number, and what only fits without a sign is too large for any of them.
+  const bool whole = it->is_number_integer() && !(it->is_number_unsigned() && it->get<std::uint64_t>() > INT64_MAX);
+  const std::int64_t number = whole ? it->get<std::int64_t>() : 0;
+  if (whole && number >= least && number <= most) return number;
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("the member \"{}\" must be a whole number from {} to {}", name, least, most));
 }
 
 Result<AnswerKind> parse_answer(std::string_view line, json& value) {

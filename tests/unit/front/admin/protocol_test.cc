@@ -1,0 +1,39 @@
+#include "front/admin/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace thermo::admin {
+namespace {
+
+using nlohmann::json;
+
+// A member of the wrong kind is the sender's error: the daemon with all its mounts goes on.
+TEST(AdminProtocol, FlagsOfAnotherKindAreRefused) {
+  EXPECT_EQ(*flag_member(json{{"on", false}}, "on", true), false);
+  EXPECT_EQ(*flag_member(json::object(), "on", true), true);
+  for (const char* value : {"\"true\"", "1", "null", "[]", "{}"}) {
+    const auto flag = flag_member(json{{"on", json::parse(value)}}, "on", true);
+    ASSERT_FALSE(flag) << value;
+    EXPECT_EQ(flag.error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(flag.error().message().find("\"on\""), std::string_view::npos);
+  }
+}
+
+TEST(AdminProtocol, NumbersMustBeWholeAndInBounds) {
+  const auto number = [](const char* text) { return number_member(json{{"n", json::parse(text)}}, "n", 7, -1, 100); };
+  EXPECT_EQ(*number_member(json::object(), "n", 7, -1, 100), 7);
+  EXPECT_EQ(*number("-1"), -1);
+  EXPECT_EQ(*number("100"), 100);
+  for (const char* text : {"101", "-2", "1.5", "6e23", "1e400000", "18446744073709551615", "\"1\"", "true", "null", "[1]"}) {
+    const auto value = json::parse(text, nullptr, false);
+    if (value.is_discarded()) continue;
+    const auto refused = number_member(json{{"n", value}}, "n", 7, -1, 100);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace thermo::admin
