@@ -111,10 +111,39 @@ Result<void> DaemonCommands::handle(admin::Call& call) {
                           command));
 }
 
+namespace {
+
+/// Folders and key files are opened with the daemon's rights: another user must not reach through it what is not theirs.
+Result<void> check_rights(const admin::Peer& peer, const MountSpec& spec) {
+  if (peer.uid == 0 || peer.uid == ::geteuid()) return {};
+  constexpr std::string_view kOwn = "mount with a cache of your own (--cache DIR)";
+  if (spec.store.kind == StoreUrl::Kind::kFile) {
+    return fail(ErrorCode::kAccessDenied,
+                fmt::format("the daemon of this cache runs as another user (uid {}) and would read {} with that user's rights; {}", ::geteuid(),
+                            spec.store.text(), kOwn));
+  }
+  const auto& keys = spec.credentials;
+  const auto has = [&](const char* name) {
+    const auto it = keys.environment.find(name);
+    return it != keys.environment.end() && !it->second.empty();
+  };
+  const bool sent = !keys.access_key_id.empty() || (keys.profile.empty() && has("AWS_ACCESS_KEY_ID"));
+  if (!keys.anonymous && !sent) {
+    return fail(ErrorCode::kAccessDenied,
+                fmt::format("the daemon of this cache runs as another user (uid {}) and would read key files with that user's rights; give "
+                            "the keys in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), or {}",
+                            ::geteuid(), kOwn));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> DaemonCommands::prepare(admin::Call& call) {
   const auto it = call.request().find("spec");
   if (it == call.request().end()) return fail(ErrorCode::kInvalidArgument, "the request lacks \"spec\"");
   TRY_ASSIGN(auto spec, mount_spec_from_json(*it));
+  TRY(check_rights(call.peer(), spec));
   // Whoever waits for a silent store may give up (Ctrl-C): then nobody is to wait for it here either.
   std::stop_source stop;
   const std::stop_callback ending(call.stop_token(), [&] { stop.request_stop(); });

@@ -111,6 +111,11 @@ class Job {
   }
 
   Result<void> feed_file(const catalog::File& file) {
+    if (file.size > cache::kLargestObjectBytes) {
+      MutexLock lock(mutex_);
+      failure(file.key, "more than 1 PiB cannot be read");
+      return {};
+    }
     auto job = std::make_shared<FileJob>();
     job->object = daemon_.cache().open(mount_->vfs->object_ref(file), mount_->vfs->source());
     const auto residency = job->object->residency();

@@ -45,6 +45,9 @@ Result<MountSpec> make_mount_spec(const StoreUrl& store, std::string_view mount_
   MountSpec spec;
   spec.store = store;
   spec.mount_point = mount_point;
+  spec.credentials.access_key_id = settings.text("access-key-id");
+  spec.credentials.secret_access_key = settings.text("secret-access-key");
+  spec.credentials.session_token = settings.text("session-token");
   spec.credentials.profile = settings.text("profile");
   spec.credentials.anonymous = settings.on("no-sign-request");
   spec.credentials.environment = aws_environment();
@@ -93,6 +96,9 @@ json to_json(const MountSpec& spec) {
           {"requester_pays", spec.requester_pays},
           {"ca_bundle", armour(spec.ca_bundle)},
           {"verify_tls", spec.verify_tls},
+          {"access_key_id", spec.credentials.access_key_id},
+          {"secret_access_key", spec.credentials.secret_access_key},
+          {"session_token", spec.credentials.session_token},
           {"profile", spec.credentials.profile},
           {"anonymous", spec.credentials.anonymous},
           {"environment", spec.credentials.environment},
@@ -134,6 +140,9 @@ Result<MountSpec> mount_spec_from_json(const json& value) {
     spec.requester_pays = value.at("requester_pays").get<bool>();
     TRY(bytes("ca_bundle", spec.ca_bundle));
     spec.verify_tls = value.at("verify_tls").get<bool>();
+    spec.credentials.access_key_id = value.at("access_key_id").get<std::string>();
+    spec.credentials.secret_access_key = value.at("secret_access_key").get<std::string>();
+    spec.credentials.session_token = value.at("session_token").get<std::string>();
     spec.credentials.profile = value.at("profile").get<std::string>();
     spec.credentials.anonymous = value.at("anonymous").get<bool>();
     spec.credentials.environment = value.at("environment").get<std::map<std::string, std::string>>();

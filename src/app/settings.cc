@@ -107,7 +107,8 @@ std::string Settings::to_toml() const {
     const bool bare = spec.kind == Kind::kSwitch || spec.kind == Kind::kCount;
     const auto name = spec.key.substr(dot + 1);
     // A default that depends on who runs it has no text: shown as a comment, so that the page can be read back.
-    if (v.text.empty()) {
+    // A secret is shown as one too.
+    if (v.text.empty() || spec.name == "secret-access-key" || spec.name == "session-token") {
       out += fmt::format("# {} = ...  # {}\n", name, spec.help);
     } else {
       out += fmt::format("{} = {}  # {}\n", name, bare ? v.text : toml_string(v.text), v.origin);

@@ -207,6 +207,21 @@ def test_a_named_profile_stands_above_the_environment(gate, mounts, tmp_path):
     assert gate.keys() == {KEY2}
 
 
+def test_flags_stand_above_all_and_are_not_shown(gate, mounts, thermo, tmp_path):
+    gate.tokens[KEY] = TOKEN
+    flags = ["--access-key-id", KEY, "--secret-access-key", SECRET, "--session-token", TOKEN]
+    env = no_keys(AWS_ACCESS_KEY_ID=KEY2, AWS_SECRET_ACCESS_KEY=SECRET2, AWS_REGION="eu-west-1")
+    mount = mounts("s3://tables", *flags, "--debug_s3", endpoint=gate.url, env=env)
+    assert (mount / "d3/f").read_bytes() == body(3)
+    assert gate.keys() == {KEY} and gate.tokens_of(KEY) == {TOKEN}
+    config = tmp_path / "thermo.toml"
+    config.write_text(f'[store]\nsecret-access-key = "{SECRET}"\nsession-token = "{TOKEN}"\n')
+    said = [mount.log(), mount.run("status", mount.path, "--json").stdout, open(f"/proc/{mount.pid()}/cmdline").read(),
+            subprocess.run([thermo, "config", "--config", str(config)], capture_output=True, text=True, check=True).stdout]
+    assert "secret-access-key" in said[-1]
+    assert not any(secret in text for text in said for secret in (SECRET, TOKEN))
+
+
 @pytest.mark.parametrize("form", ["goofys", "flags on both sides"])
 def test_forms_of_the_command_line(gate, thermo, mounts, tmp_path, form):
     write(tmp_path / ".aws/credentials", section("trader", KEY, SECRET, region="eu-west-1"))

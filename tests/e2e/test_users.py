@@ -2,6 +2,7 @@
 
 `nobody` plays the user. /dev/fuse is opened to everybody for the time of these tests, as it is on most machines.
 """
+import grp
 import os
 import pathlib
 import pwd
@@ -31,6 +32,7 @@ class UserDesk(Desk):
     def __init__(self, thermo):
         super().__init__(thermo)
         self.user = pwd.getpwnam("nobody")
+        self.groups = "--clear-groups"
         # The program may lie where only root can go.
         shutil.copy(self.thermo, self.folder / "thermo")
         self.thermo = str(self.folder / "thermo")
@@ -38,7 +40,7 @@ class UserDesk(Desk):
             os.chown(path, self.user.pw_uid, self.user.pw_gid)
 
     def as_user(self, *words):
-        return [shutil.which("setpriv"), f"--reuid={self.user.pw_uid}", f"--regid={self.user.pw_gid}", "--clear-groups", "--", *map(str, words)]
+        return [shutil.which("setpriv"), f"--reuid={self.user.pw_uid}", f"--regid={self.user.pw_gid}", self.groups, "--", *map(str, words)]
 
     def command(self, *words):
         return self.as_user(self.thermo, *words)
@@ -122,6 +124,38 @@ def test_mounts_that_a_user_may_not_have(user, shop, desk):
     (desk.folder / "private").mkdir(mode=0o700)
     sentence = user.refused_mount(f"file://{desk.folder}/private")
     assert "private" in sentence and "Permission denied" in sentence
+
+
+@pytest.fixture
+def thermo_group():
+    """The group whose members may command root's daemon."""
+    try:
+        yield grp.getgrnam("thermo").gr_gid
+        return
+    except KeyError:
+        pass
+    subprocess.run(["groupadd", "--system", "thermo"], check=True)
+    yield grp.getgrnam("thermo").gr_gid
+    subprocess.run(["groupdel", "thermo"], check=True)
+
+
+def test_a_member_of_the_group_does_not_get_roots_rights(user, shop, desk, thermo_group):
+    """Folders and key files are opened by the daemon: through it a member must not read what only root may."""
+    endpoint = ["--endpoint", shop.url]
+    desk.mount("s3://tables", *endpoint)
+    os.chown(desk.cache, 0, thermo_group)
+    (desk.folder / "private").mkdir(mode=0o700)
+    (desk.folder / "private/f").write_text("for root only")
+    user.groups = f"--groups={thermo_group}"
+    cache = ["--cache", desk.cache]
+    user.refused("mount", f"file://{desk.folder}/private", user.mnt, *cache, says=["runs as another user (uid 0)", "--cache DIR"])
+    keyless = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    user.refused("mount", "s3://tables", user.mnt, *endpoint, *cache, env=keyless, says=["key files with that user's rights", "AWS_ACCESS_KEY_ID"])
+    user.refused("mount", "s3://tables", user.mnt, *endpoint, *cache, "--profile", "x", says=["key files with that user's rights"])
+    user.done("mount", "s3://tables", user.mnt, *endpoint, *cache)
+    assert user.shell("cat", user.mnt / "top").returncode == 0
+    user.done("umount", user.mnt)
+    desk.umount()
 
 
 def test_a_cache_folder_of_somebody_else(user, shop, desk):
