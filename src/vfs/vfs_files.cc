@@ -25,9 +25,12 @@ VfsImpl::VfsImpl(std::shared_ptr<catalog::View> view, cache::Cache& cache, Memor
       memory_(memory),
       options_(options),
       source_(std::make_shared<StoreSource>(view_)),
-      handles_gauge_(options.metrics->gauge("thermocline_open_handles", "Open files and folders of a mount.", {{"mount", options.store_name}})),
-      reopened_(options.metrics->counter("thermocline_handles_reopened_total", "Handles of an earlier process that were opened again.")),
-      stale_reads_(options.metrics->counter("thermocline_stale_versions_total", "Open versions found replaced or deleted in the store.")),
+      handles_gauge_(options.metrics->gauge("thermocline_open_handles", "Open files and folders of a mount.",
+                                            {{"mount", options.store_name}})),
+      reopened_(options.metrics->counter("thermocline_handles_reopened_total",
+                                         "Handles of an earlier process that were opened again.")),
+      stale_reads_(
+          options.metrics->counter("thermocline_stale_versions_total", "Open versions found replaced or deleted in the store.")),
       nodes_(kRememberedNodes),
       // Handles of an earlier process must not be taken for ours: ids start anywhere.
       next_handle_((Rng::from_os().next() >> 1) | 1),
@@ -44,7 +47,11 @@ cache::ObjectRef VfsImpl::object_ref(const catalog::File& file) const {
   return {file.version, view_->store().id(), file.key, file.etag, file.size};
 }
 
-VfsImpl::OpenFilePtr VfsImpl::open_file(const RequestContext& ctx, NodeId node, const catalog::File& file) {
+Result<VfsImpl::OpenFilePtr> VfsImpl::open_file(const RequestContext& ctx, NodeId node, const catalog::File& file) {
+  if (file.size > cache::kLargestObjectBytes) {
+    return fail(ErrorCode::kNotSupported,
+                "'" + file.key + "' has " + std::to_string(file.size) + " bytes; more than 1 PiB cannot be read");
+  }
   auto open = std::make_shared<OpenFile>();
   open->node = node;
   open->file = file;
@@ -57,8 +64,9 @@ Result<HandleId> VfsImpl::open(const RequestContext& ctx, NodeId node, int flags
   TRY_ASSIGN(const auto current, known(ctx, node));
   const auto* file = std::get_if<catalog::File>(&current->entry);
   if (file == nullptr) return fail(ErrorCode::kIsDirectory, "'" + entry_key(current->entry) + "' is a folder");
+  TRY_ASSIGN(auto opened, open_file(ctx, node, *file));
   const HandleId handle = next_handle();
-  files_.insert(handle, open_file(ctx, node, *file));
+  files_.insert(handle, std::move(opened));
   count_handles();
   return handle;
 }
@@ -68,8 +76,9 @@ Result<VfsImpl::OpenFilePtr> VfsImpl::file_of(const RequestContext& ctx, NodeId 
   TRY_ASSIGN(const auto current, known(ctx, node));
   const auto* file = std::get_if<catalog::File>(&current->entry);
   if (file == nullptr) return fail(ErrorCode::kIsDirectory, "'" + entry_key(current->entry) + "' is a folder");
+  TRY_ASSIGN(auto opened, open_file(ctx, node, *file));
   reopened_.add();
-  auto open = files_.insert(handle, open_file(ctx, node, *file), [node](const OpenFile& other) { return other.node == node; });
+  auto open = files_.insert(handle, std::move(opened), [node](const OpenFile& other) { return other.node == node; });
   count_handles();
   return open;
 }
@@ -77,7 +86,8 @@ Result<VfsImpl::OpenFilePtr> VfsImpl::file_of(const RequestContext& ctx, NodeId 
 Error VfsImpl::version_gone(OpenFile& open, const Error& cause) {
   if (!open.reported_stale.exchange(true)) {
     stale_reads_.add();
-    log::info("'{}' was replaced or deleted in the store while it was open ({}); readers open it again", open.file.key, cause.describe());
+    log::info("'{}' was replaced or deleted in the store while it was open ({}); readers open it again", open.file.key,
+              cause.describe());
     view_->expire(open.file.key);
     nodes_.suspect(open.file);
     const auto [prefix, name] = split_key(open.file.key);
@@ -142,7 +152,8 @@ Result<std::vector<std::string>> VfsImpl::list_xattr(const RequestContext& ctx, 
   return names;
 }
 
-std::unique_ptr<Vfs> make_vfs(std::shared_ptr<catalog::View> view, cache::Cache& cache, MemoryBudget& memory, const Options& options) {
+std::unique_ptr<Vfs> make_vfs(std::shared_ptr<catalog::View> view, cache::Cache& cache, MemoryBudget& memory,
+                              const Options& options) {
   return std::make_unique<VfsImpl>(std::move(view), cache, memory, options);
 }
 

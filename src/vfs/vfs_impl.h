@@ -70,7 +70,8 @@ class VfsImpl final : public Vfs {
   [[nodiscard]] Nanos left(MonoTime expires) const;
 
   // Files: vfs_files.cc.
-  [[nodiscard]] OpenFilePtr open_file(const RequestContext& ctx, NodeId node, const catalog::File& file);
+  /// kNotSupported for what claims to be larger than the cache can hold open.
+  [[nodiscard]] Result<OpenFilePtr> open_file(const RequestContext& ctx, NodeId node, const catalog::File& file);
   [[nodiscard]] Result<OpenFilePtr> file_of(const RequestContext& ctx, NodeId node, HandleId handle);
   [[nodiscard]] Error version_gone(OpenFile& file, const Error& cause);
   // Folders: vfs_folders.cc.

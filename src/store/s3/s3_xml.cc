@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <pugixml.hpp>
 
 #include "net/sigv4.h"
@@ -34,8 +35,10 @@ Result<ObjectInfo> parse_object(const pugi::xml_node& node, bool url_encoded) {
   if (object.key.empty()) return corrupt("an entry without key");
   const std::string_view size = node.child_value("Size");
   const auto parsed = std::from_chars(size.data(), size.data() + size.size(), object.size);
-  if (size.empty() || parsed.ec != std::errc() || parsed.ptr != size.data() + size.size()) {
-    return corrupt("the size '" + std::string(size) + "' of '" + object.key + "' is not a number");
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == size.data() + size.size();
+  // No program can hold an offset beyond 2^63.
+  if (size.empty() || !whole || object.size > INT64_MAX) {
+    return corrupt("the size '" + std::string(size) + "' of '" + object.key + "' is not a number of bytes");
   }
   object.etag = quoted_etag(node.child_value("ETag"));
   object.mtime = parse_iso_date(node.child_value("LastModified")).value_or(0);

@@ -174,5 +174,17 @@ TEST(Checksums, CheckValues) {
   }
 }
 
+TEST(ParseListPage, SizesBeyondAnyOffsetAreRefused) {
+  const auto page = [](const std::string& size) {
+    return parse_list_page("<ListBucketResult><Contents><Key>k</Key><Size>" + size + "</Size></Contents></ListBucketResult>");
+  };
+  EXPECT_EQ(page("9223372036854775807")->objects[0].size, 9223372036854775807U);
+  for (const char* size : {"9223372036854775808", "18446744073709551615", "18446744073709551616", "-1", "1.5", ""}) {
+    const auto refused = page(size);
+    ASSERT_FALSE(refused) << size;
+    EXPECT_EQ(refused.error().code(), ErrorCode::kCorrupt);
+  }
+}
+
 }  // namespace
 }  // namespace thermo::store
