@@ -11,6 +11,7 @@ namespace thermo::cache {
 namespace {
 
 constexpr Nanos kTick = Millis(100);
+constexpr std::uint64_t kSettleTicks = 30;
 
 class CacheImpl final : public Cache {
  public:
@@ -97,13 +98,14 @@ class CacheImpl final : public Cache {
       MutexLock lock(mutex);
       wake.notify_all();
     });
-    while (!stop.stop_requested()) {
+    for (std::uint64_t tick = 1; !stop.stop_requested(); ++tick) {
       {
         MutexLock lock(mutex);
         if (!stop.stop_requested()) (void)wake.wait_until(mutex, Clock::system().now() + kTick);
       }
-      core_->tier.probe_if_due();
       core_->filler.expire_held();
+      core_->tier.probe_if_due();
+      if (tick % kSettleTicks == 0) core_->filler.settle_quiet();
       if (core_->tier.space().excess() > 0) core_->tier.converge();
       for (auto& entry : core_->table.trim(EntryTable::kIdleEntries)) {
         core_->tier.settle_record(*entry);

@@ -25,6 +25,7 @@ void Entry::forget() {
   resident_bytes = 0;
   on_disk = false;
   record_open = false;
+  record_stale = false;
   files.reset();
   small_crcs.clear();
   healing.clear();

@@ -39,11 +39,12 @@ struct Entry {
   Mutex mutex{LockRank::kCacheObject, "cache object"};
   CondVar changed;  ///< ready, evicting
 
-  bool ready GUARDED_BY(mutex) = false;        ///< the page table was read from disk, or there is none
-  bool loading GUARDED_BY(mutex) = false;      ///< somebody reads it
-  bool evicting GUARDED_BY(mutex) = false;     ///< its files are being unlinked: nothing may be admitted
-  bool on_disk GUARDED_BY(mutex) = false;      ///< it has files
-  bool record_open GUARDED_BY(mutex) = false;  ///< the record must be settled before the entry goes
+  bool ready GUARDED_BY(mutex) = false;         ///< the page table was read from disk, or there is none
+  bool loading GUARDED_BY(mutex) = false;       ///< somebody reads it
+  bool evicting GUARDED_BY(mutex) = false;      ///< its files are being unlinked: nothing may be admitted
+  bool on_disk GUARDED_BY(mutex) = false;       ///< it has files
+  bool record_open GUARDED_BY(mutex) = false;   ///< its record says that it is being filled
+  bool record_stale GUARDED_BY(mutex) = false;  ///< its record says less than is known by now
   /// Grows when the object lost its files. What began under an older epoch must not mark pages as present.
   std::uint64_t epoch GUARDED_BY(mutex) = 0;
   std::vector<std::uint8_t> bitmap GUARDED_BY(mutex);  ///< pages that can be read from the files
@@ -56,8 +57,8 @@ struct Entry {
   std::vector<std::uint32_t> small_crcs GUARDED_BY(mutex);                     ///< of an object without a sidecar
   std::unordered_map<std::uint64_t, FillPtr> filling GUARDED_BY(mutex);        ///< page -> who has its bytes in memory, or will
   std::unordered_map<std::uint64_t, std::uint64_t> healing GUARDED_BY(mutex);  ///< page -> blocks that were found bad
-  /// A complete page on its way to the disk, or (no page) the good end of a transfer. One thread at a time writes an object, in
-  /// this order, so the bytes of the sidecar's bitmap need no other care.
+  /// A complete page on its way to the disk, or (no page) the good end of a transfer, or (no fill) a record to be settled. One
+  /// thread at a time writes an object, in this order, so neither its sidecar's bitmap nor its record needs other care.
   struct WriteJob {
     FillPtr fill;
     std::optional<std::uint64_t> page;
@@ -71,6 +72,7 @@ struct Entry {
   /// No page is present any more and the files are gone; what is on its way belongs to the past.
   void forget() REQUIRES(mutex);
   [[nodiscard]] bool is_vouched(std::uint64_t page) const REQUIRES(mutex) { return (vouched[page / 8] >> (page % 8) & 1) != 0; }
+  [[nodiscard]] bool record_due() const REQUIRES(mutex) { return record_open || record_stale; }
   void set_vouched(std::uint64_t page, bool value) REQUIRES(mutex);
 };
 using EntryPtr = std::shared_ptr<Entry>;

@@ -49,6 +49,8 @@ class Filler {
   }
 
   void expire_held();
+  /// Settles the records of objects that are not being filled any more, so that a start after a kill finds few that are open.
+  void settle_quiet();
   /// Cancels what is queued, finishes what runs (bounded), writes what is complete. Idempotent.
   void shutdown();
 

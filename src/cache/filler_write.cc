@@ -48,7 +48,8 @@ void Filler::write_loop(const EntryPtr& entry) {
       job = std::move(entry->writes.front());
       entry->writes.pop_front();
     }
-    if (job.page) write_one(job.fill, *job.page);
+    if (!job.fill) tier_.settle_record(*entry);
+    else if (job.page) write_one(job.fill, *job.page);
     else tier_.vouch(entry, job.fill->transfer());
     tier_.metrics().pending_writes.add(-1);
   }
@@ -92,11 +93,22 @@ void Filler::pages_done(const FillPtr& fill, std::uint64_t count) {
   tier_.unpin(*fill->entry);
 }
 
+void Filler::settle_quiet() {
+  for (const auto& entry : tier_.entries()) {
+    bool quiet = false;
+    {
+      MutexLock lock(entry->mutex);
+      quiet = entry->record_due() && entry->on_disk && entry->filling.empty() && entry->writes.empty() && !entry->writing;
+    }
+    if (quiet) enqueue(entry, {});
+  }
+}
+
 void Filler::shed(const EntryPtr& entry) {
   std::list<Entry::WriteJob> left;
   {
     MutexLock lock(entry->mutex);
-    // Ends of transfers stay: they hold no memory, and pages that were written wait for them.
+    // Others stay: they hold no memory, and pages that were written wait for the ends of their transfers.
     for (auto it = entry->writes.begin(); it != entry->writes.end();) {
       const auto next = std::next(it);
       if (it->page) left.splice(left.end(), entry->writes, it);

@@ -44,7 +44,7 @@ class Tier {
   [[nodiscard]] Result<std::uint64_t> resident_bytes(const ObjectRef& ref, bool may_wait);
   /// The object's open files; opens them when they are closed. An error means that the object is gone from the tier.
   [[nodiscard]] Result<FilesPtr> files(const EntryPtr& entry);
-  /// Writes the record of an entry that leaves the table.
+  /// Writes down what the entry is now, if its record says that it is being filled. As write_page(): one call at a time.
   void settle_record(Entry& entry);
 
   // --- tier_read.cc ---
@@ -98,7 +98,6 @@ class Tier {
   [[nodiscard]] Result<bool> load_records();
   [[nodiscard]] Result<void> probe();
   [[nodiscard]] Result<void> start_over();
-  void recheck(const VersionId& version);
   [[nodiscard]] Result<void> sweep_bucket(unsigned bucket, const std::vector<VersionId>& known, const std::stop_token& stop);
 
   // tier_load.cc
@@ -106,6 +105,7 @@ class Tier {
   void load(const EntryPtr& entry);
   [[nodiscard]] Result<void> load_small(const EntryPtr& entry, std::uint64_t epoch);
   [[nodiscard]] Result<void> load_large(const EntryPtr& entry, std::uint64_t epoch);
+  /// Charge and record of files that nobody has open, from what the sidecar says.
   [[nodiscard]] Result<void> adopt(const VersionId& version);
   [[nodiscard]] Result<std::shared_ptr<io::File>> open_file(const std::string& path, io::OpenMode mode);
   [[nodiscard]] Result<std::shared_ptr<io::File>> create_file(const VersionId& version, const std::string& path);

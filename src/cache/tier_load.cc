@@ -157,7 +157,7 @@ Result<void> Tier::load_large(const EntryPtr& entry, std::uint64_t epoch) {
   entry->vouched = std::move(bitmap);
   entry->on_disk = true;
   if (stray) {
-    entry->record_open = true;  // gets its record back when the entry goes
+    entry->record_stale = true;  // gets its record back when the entry goes
     space_.settle(ref.version, charge, 0);
   }
   return {};

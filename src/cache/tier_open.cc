@@ -89,20 +89,11 @@ Result<bool> Tier::load_records() {
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.head.order < b.head.order; });
   for (const auto& item : items) space_.restore(item.version, item.head.charged, item.head.order);
   for (const auto& item : items) {
-    if (item.head.state == RecordState::kOpen) recheck(item.version);
+    // It was being filled: what the record says of it is out of date.
+    if (item.head.state == RecordState::kOpen && !adopt(item.version)) (void)drop(item.version);
   }
   for (const auto& version : malformed) (void)drop(version);
   return true;
-}
-
-void Tier::recheck(const VersionId& version) {
-  const auto object = open_existing(object_path(version));
-  const auto sidecar = open_existing(sidecar_path(version));
-  if (!object || !sidecar) {
-    (void)drop(version);
-    return;
-  }
-  if (const auto charge = charge_of({*object, *sidecar})) space_.settle(version, *charge, 0);
 }
 
 Result<void> Tier::open() {

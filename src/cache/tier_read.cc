@@ -131,7 +131,7 @@ void Tier::page_bad(Entry& entry, std::uint64_t epoch, const BadBlocks& bad) {
     if (entry.epoch != epoch || !entry.has(bad.page)) return;
     entry.clear(bad.page);
     entry.healing[bad.page] += bad.count;
-    entry.record_open = true;
+    entry.record_stale = true;
   }
   metrics_.corrupt_blocks.add(bad.count);
   std::uint64_t suppressed = 0;

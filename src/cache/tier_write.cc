@@ -169,7 +169,7 @@ void Tier::write_failed(const EntryPtr& entry, const Error& error, std::uint64_t
     space_.release(reserved);
     return;
   }
-  entry->record_open = true;
+  entry->record_stale = true;
   space_.settle(entry->ref.version, *charge, reserved);
 }
 
@@ -311,8 +311,8 @@ void Tier::settle_record(Entry& entry) {
   FilesPtr files;
   {
     MutexLock lock(entry.mutex);
-    if (!entry.record_open || !entry.on_disk) return;
-    entry.record_open = false;
+    if (!entry.record_due() || !entry.on_disk) return;
+    entry.record_open = entry.record_stale = false;
     files = entry.files;
   }
   // File systems that allocate late have added their own blocks since the last page was written.

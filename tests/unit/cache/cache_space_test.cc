@@ -17,6 +17,7 @@ class Watcher {
             const auto used = cache.status().used_bytes;
             if (used > limit) over_charge_ = std::max(over_charge_.load(), used - limit);
             ++samples_;
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
           }
         }) {}
   ~Watcher() {

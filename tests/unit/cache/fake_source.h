@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,7 +22,7 @@ inline std::string random_bytes(std::size_t n, std::uint64_t seed) {
   std::string bytes(n, '\0');
   for (std::size_t i = 0; i < n; i += 8) {
     const std::uint64_t word = rng.next();
-    for (std::size_t j = i; j < std::min(i + 8, n); ++j) bytes[j] = static_cast<char>(word >> (8 * (j - i)));
+    std::memcpy(bytes.data() + i, &word, std::min<std::size_t>(8, n - i));
   }
   return bytes;
 }
@@ -66,6 +67,10 @@ class FakeSource final : public Source {
         --failures_;
         error = error_;
         error_after = error_after_;
+        // What a checksum at the end of a body finds: a byte of it is wrong, in each page.
+        if (damage_) {
+          for (std::size_t at = 4321; at < bytes.size(); at += kPageBytes) bytes[at] = static_cast<char>(bytes[at] ^ 1);
+        }
       }
     }
     ++in_flight_;
@@ -81,6 +86,13 @@ class FakeSource final : public Source {
     failures_ = times;
     error_ = std::move(error);
     error_after_ = after;
+    damage_ = false;
+  }
+  /// The next `times` requests bring wrong bytes, and tell so only after the last one.
+  void damage_next(int times) {
+    fail_next(times, Error(ErrorCode::kCorrupt, "checksum of the body"), ~0ull);
+    std::lock_guard lock(mutex_);
+    damage_ = true;
   }
   /// Requests stop after `bytes` of their body until open_gate() is called.
   void close_gate(std::uint64_t bytes = 0) {
@@ -113,16 +125,15 @@ class FakeSource final : public Source {
                        std::uint64_t error_after, store::BodySink& sink) {
     std::uint64_t at = 0;
     while (true) {
-      if (error && at >= error_after) return fail(*error);
       std::size_t n = std::min<std::size_t>(chunk, bytes.size() - at);
-      if (error) n = std::min<std::size_t>(n, error_after - at);
+      if (error) n = std::min<std::size_t>(n, error_after - std::min(error_after, at));
       {
         std::unique_lock lock(mutex_);
         while (gate_ && at >= *gate_ && !ctx.stop.stop_requested()) moved_.wait_for(lock, std::chrono::milliseconds(10));
         if (gate_ && !ctx.stop.stop_requested()) n = std::min<std::size_t>(n, *gate_ - at);
       }
+      if (error && at >= std::min<std::uint64_t>(error_after, bytes.size())) return fail(*error);
       if (ctx.stop.stop_requested()) return fail(ErrorCode::kCancelled, "stopped");
-      if (at == bytes.size() && !error) return {};
       TRY(sink.write(std::as_bytes(std::span(bytes.data() + at, n))));
       at += n;
       if (at == bytes.size() && !error) return {};
@@ -138,6 +149,7 @@ class FakeSource final : public Source {
   int failures_ = 0;
   std::optional<Error> error_;
   std::uint64_t error_after_ = 0;
+  bool damage_ = false;
   std::optional<std::uint64_t> gate_;
   std::atomic<int> in_flight_{0};
   std::atomic<int> max_in_flight_{0};

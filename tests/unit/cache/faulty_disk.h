@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "base/rng.h"
 #include "io/file.h"
@@ -19,6 +20,11 @@ struct Faults {
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> rng{1};
   std::atomic<bool> nowait_refuses{false};
+  std::atomic<bool> writes_hang{false};              ///< until it is false again
+  std::atomic<std::uint64_t> max_file_bytes{~0ull};  ///< longer files are refused with EFBIG
+  std::atomic<int> max_open_files{1 << 30};          ///< opening more fails with EMFILE
+  std::atomic<int> open_files{0};
+  std::atomic<std::uint64_t> opens{0};
 
   [[nodiscard]] bool roll(int percent) {
     if (percent == 0) return false;
@@ -30,7 +36,12 @@ struct Faults {
 class FaultyFile final : public io::File {
  public:
   FaultyFile(std::unique_ptr<io::File> file, std::shared_ptr<Faults> faults)
-      : file_(std::move(file)), faults_(std::move(faults)) {}
+      : file_(std::move(file)), faults_(std::move(faults)) {
+    ++faults_->open_files;
+  }
+  ~FaultyFile() override { --faults_->open_files; }
+  FaultyFile(const FaultyFile&) = delete;
+  FaultyFile& operator=(const FaultyFile&) = delete;
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> dst) override {
     ++faults_->reads;
     if (faults_->roll(faults_->read_error_percent)) return fail(errno_error(EIO, "read"));
@@ -42,6 +53,7 @@ class FaultyFile final : public io::File {
   }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> src) override {
     ++faults_->writes;
+    while (faults_->writes_hang) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (faults_->write_errno != 0) return fail(errno_error(faults_->write_errno, "write"));
     if (faults_->write_budget < src.size()) return fail(errno_error(ENOSPC, "write"));
     faults_->write_budget -= src.size();
@@ -49,6 +61,7 @@ class FaultyFile final : public io::File {
   }
   Result<void> truncate(std::uint64_t size) override {
     if (faults_->write_errno != 0) return fail(errno_error(faults_->write_errno, "truncate"));
+    if (size > faults_->max_file_bytes) return fail(errno_error(EFBIG, "truncate"));
     return file_->truncate(size);
   }
   Result<void> sync() override { return file_->sync(); }
@@ -71,6 +84,8 @@ class FaultyDisk final : public io::Disk {
     const bool ours = path.starts_with("objects/") || path == "probe";
     if (ours && mode == io::OpenMode::kCreate && faults_->write_errno != 0)
       return fail(errno_error(faults_->write_errno, "create"));
+    if (ours) ++faults_->opens;
+    if (ours && faults_->open_files >= faults_->max_open_files) return fail(errno_error(EMFILE, "open"));
     auto file = disk_->open(path, mode);
     if (!file || !ours) return file;
     return std::unique_ptr<io::File>(std::make_unique<FaultyFile>(std::move(*file), faults_));
