@@ -26,6 +26,8 @@ using store::VersionId;
 inline constexpr std::uint64_t kPageBytes = 1u << 20;          ///< unit of presence
 inline constexpr std::uint64_t kBlockBytes = 4096;             ///< unit of checksum (CRC32C)
 inline constexpr std::uint64_t kMaxFillBytes = 8u << 20;       ///< one GET: aligned to this when reading in order
+/// Larger objects cannot be opened: what is kept per page of an open one would not fit into memory. 20 times the largest of any store.
+inline constexpr std::uint64_t kLargestObjectBytes = std::uint64_t{1} << 50;
 inline constexpr std::uint64_t kSmallObjectBytes = 64u << 10;  ///< up to here: no sidecar, CRCs in the record
 
 /// Names one object version and how to recognise it in the store. Value type.
@@ -119,7 +121,8 @@ class Cache {
   virtual ~Cache() = default;
 
   /// A handle on a version. Never fails for cache trouble, and touches neither network nor disk: what is here of the version is
-  /// looked up when it is read. Waits only while the same version is being removed.
+  /// looked up when it is read. Waits only while the same version is being removed. The version is not larger than
+  /// kLargestObjectBytes.
   [[nodiscard]] virtual ObjectPtr open(const ObjectRef& ref, std::shared_ptr<Source> source) = 0;
 
   /// Residency without opening. kWouldWaitDevice with may_wait false.

@@ -65,6 +65,7 @@ Result<ObjectRef> parse_sidecar_header(std::span<const std::byte> bytes) {
   ref.etag = in.text();
   if (!in.good() || in.at() > kChecksumOffset) return fail(ErrorCode::kCorrupt, "sidecar header is malformed");
   if (!has_sidecar(ref.size)) return fail(ErrorCode::kCorrupt, "sidecar of an object too small to have one");
+  if (ref.size > kLargestObjectBytes) return fail(ErrorCode::kCorrupt, "sidecar of an object larger than any");
   return ref;
 }
 
