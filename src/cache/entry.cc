@@ -6,6 +6,7 @@ namespace thermo::cache {
 
 void Entry::set(std::uint64_t page) {
   if (has(page)) return;
+  bitmap.resize((pages + 7) / 8);
   bitmap[page / 8] = static_cast<std::uint8_t>(bitmap[page / 8] | (1u << (page % 8)));
   resident_bytes += page_length(ref.size, page);
 }
@@ -19,8 +20,8 @@ void Entry::clear(std::uint64_t page) {
 
 void Entry::forget() {
   ++epoch;
-  std::fill(bitmap.begin(), bitmap.end(), std::uint8_t{0});
-  std::fill(vouched.begin(), vouched.end(), std::uint8_t{0});
+  bitmap.clear();
+  vouched.clear();
   unvouched.clear();
   resident_bytes = 0;
   on_disk = false;
@@ -32,8 +33,9 @@ void Entry::forget() {
 }
 
 void Entry::set_vouched(std::uint64_t page, bool value) {
-  const auto bit = static_cast<std::uint8_t>(1u << (page % 8));
-  vouched[page / 8] = static_cast<std::uint8_t>(value ? vouched[page / 8] | bit : vouched[page / 8] & ~bit);
+  vouched.resize((pages + 7) / 8);
+  const auto mask = static_cast<std::uint8_t>(1u << (page % 8));
+  vouched[page / 8] = static_cast<std::uint8_t>(value ? vouched[page / 8] | mask : vouched[page / 8] & ~mask);
 }
 
 }  // namespace thermo::cache

@@ -31,7 +31,7 @@ struct Files {
 using FilesPtr = std::shared_ptr<const Files>;
 
 struct Entry {
-  explicit Entry(const ObjectRef& r) : ref(r), pages(page_count(r.size)), bitmap((pages + 7) / 8), vouched(bitmap.size()) {}
+  explicit Entry(const ObjectRef& r) : ref(r), pages(page_count(r.size)) {}
 
   const ObjectRef ref;
   const std::uint64_t pages;
@@ -47,7 +47,8 @@ struct Entry {
   bool record_stale GUARDED_BY(mutex) = false;  ///< its record says less than is known by now
   /// Grows when the object lost its files. What began under an older epoch must not mark pages as present.
   std::uint64_t epoch GUARDED_BY(mutex) = 0;
-  std::vector<std::uint8_t> bitmap GUARDED_BY(mutex);  ///< pages that can be read from the files
+  /// Pages that can be read from the files; empty while there are none, as is the next.
+  std::vector<std::uint8_t> bitmap GUARDED_BY(mutex);
   /// Pages whose bit is set in the sidecar: what the next process will believe. A page becomes one when the transfer that brought
   /// it has ended well.
   std::vector<std::uint8_t> vouched GUARDED_BY(mutex);
@@ -66,14 +67,19 @@ struct Entry {
   std::list<WriteJob> writes GUARDED_BY(mutex);
   bool writing GUARDED_BY(mutex) = false;
 
-  [[nodiscard]] bool has(std::uint64_t page) const REQUIRES(mutex) { return (bitmap[page / 8] >> (page % 8) & 1) != 0; }
+  [[nodiscard]] bool has(std::uint64_t page) const REQUIRES(mutex) { return bit(bitmap, page); }
   void set(std::uint64_t page) REQUIRES(mutex);
   void clear(std::uint64_t page) REQUIRES(mutex);
   /// No page is present any more and the files are gone; what is on its way belongs to the past.
   void forget() REQUIRES(mutex);
-  [[nodiscard]] bool is_vouched(std::uint64_t page) const REQUIRES(mutex) { return (vouched[page / 8] >> (page % 8) & 1) != 0; }
+  [[nodiscard]] bool is_vouched(std::uint64_t page) const REQUIRES(mutex) { return bit(vouched, page); }
   [[nodiscard]] bool record_due() const REQUIRES(mutex) { return record_open || record_stale; }
   void set_vouched(std::uint64_t page, bool value) REQUIRES(mutex);
+
+ private:
+  [[nodiscard]] static bool bit(const std::vector<std::uint8_t>& bits, std::uint64_t page) {
+    return page / 8 < bits.size() && (bits[page / 8] >> (page % 8) & 1) != 0;
+  }
 };
 using EntryPtr = std::shared_ptr<Entry>;
 

@@ -118,6 +118,7 @@ Result<void> Tier::write_bitmap(Entry& entry, const Files& files, std::uint64_t 
   std::vector<std::byte> bits(last_page / 8 - first + 1);
   {
     MutexLock lock(entry.mutex);
+    if (entry.vouched.size() < first + bits.size()) return fail(ErrorCode::kStale, "evicted meanwhile");
     std::memcpy(bits.data(), entry.vouched.data() + first, bits.size());
   }
   return files.sidecar->write_at(SidecarLayout(entry.ref.size).bitmap_offset + first, bits);
