@@ -83,6 +83,9 @@ class Object {
   /// once. Neighbouring misses become one GET. Drops what the memory budget or the queue does not admit: returns the bytes that
   /// are now resident or on their way. Priority from ctx.
   virtual std::uint64_t prefetch(const RequestContext& ctx, ByteRange range) = 0;
+  /// Waits a short while until the memory budget has room for a GET of `bytes`: for a reader in order that caught up with what was
+  /// fetched ahead, and for whom one whole GET a little later is better than many small ones now. No promise that the room stays.
+  virtual void wait_for_room(const RequestContext& ctx, std::uint64_t bytes) = 0;
   /// Forgets queued prefetches of this handle that have not started.
   virtual void cancel_prefetch() = 0;
 

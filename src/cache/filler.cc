@@ -15,6 +15,8 @@ std::uint64_t fill_pages(const MemoryBudget& memory) {
 // How often somebody who starves for memory looks whether there is some to take away, in real time.
 constexpr Nanos kMemoryRound = Millis(20);
 constexpr int kRoundsToShed = 25;
+// Long enough for a slow disk to take 8 MiB, short enough not to be noticed beside the transfer itself. In rounds.
+constexpr int kRoomRounds = 4;
 
 }  // namespace
 
@@ -198,6 +200,16 @@ std::uint64_t Filler::prefetch(const RequestContext& ctx, const Requester& who, 
   }
   const std::uint64_t covered_end = std::min(stopped_at * kPageBytes, end);
   return covered_end > range.offset ? covered_end - range.offset : 0;
+}
+
+void Filler::wait_for_room(const RequestContext& ctx, std::uint64_t bytes) {
+  bytes = std::min(bytes, pages_per_fill_ * kPageBytes);
+  for (int round = 0; round < kRoomRounds;) {
+    if (memory_.available(ctx.priority) >= bytes || !ctx.check(clock_)) return;
+    if (drop_held(false)) continue;
+    memory_.wait_for_release(kMemoryRound);
+    ++round;
+  }
 }
 
 void Filler::cancel(std::uint64_t owner) {

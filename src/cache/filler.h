@@ -39,6 +39,8 @@ class Filler {
   [[nodiscard]] Result<FillPtr> start(const RequestContext& ctx, const Requester& who, std::uint64_t page, std::uint64_t last);
   /// Object::prefetch.
   [[nodiscard]] std::uint64_t prefetch(const RequestContext& ctx, const Requester& who, ByteRange range);
+  /// Object::wait_for_room.
+  void wait_for_room(const RequestContext& ctx, std::uint64_t bytes);
   /// Drops what is queued for a handle and has no waiters.
   void cancel(std::uint64_t owner);
   /// Somebody more urgent waits for it.

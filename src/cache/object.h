@@ -30,6 +30,7 @@ class Handle final : public Object, public std::enable_shared_from_this<Handle> 
   [[nodiscard]] const ObjectRef& ref() const override { return entry_->ref; }
   [[nodiscard]] Result<PageReply> read(const RequestContext& ctx, ByteRange range, std::span<std::byte> scratch) override;
   std::uint64_t prefetch(const RequestContext& ctx, ByteRange range) override;
+  void wait_for_room(const RequestContext& ctx, std::uint64_t bytes) override { core_->filler.wait_for_room(ctx, bytes); }
   void cancel_prefetch() override;
   [[nodiscard]] Residency residency() const override;
 

@@ -147,15 +147,28 @@ ByteRange PrefetchWindow::ask(Stream& s, std::uint64_t from, std::uint64_t to, s
   to = std::min(align_up(to, kPageBytes), size_);
   if (to <= from) return {};
   if (to - from > available) {
-    // Whole GETs where one fits; what does not fit is asked for by a later read. A reader that has bytes ahead can wait for memory,
-    // any other gets the pages that there is memory for.
+    // Whole GETs where one fits; what does not fit is asked for by a later read. A reader that has bytes ahead, or reads much in order, can
+    // wait for memory (see starved); any other gets the pages that there is memory for.
     to = from + available;
     const std::uint64_t whole = align_down(to, kMaxFillBytes);
-    if (whole <= from && s.ahead > s.high) return {};
+    if (whole <= from && (s.ahead > s.high || s.window >= kMaxFillBytes)) return {};
     to = whole > from ? whole : align_down(to, kPageBytes);
     if (to <= from) return {};
   }
   s.ahead = std::max(s.ahead, to);
+  return {from, to - from};
+}
+
+ByteRange PrefetchWindow::starved(ByteRange read, bool taken) {
+  const std::size_t index = find(read.offset);
+  if (index == kStreams || is_random()) return {};
+  Stream& s = streams_[index];
+  if (s.window < kMaxFillBytes || s.ahead >= std::min(read.end(), size_)) return {};
+  // From where asking stopped, so that requests of one read-ahead that overtook each other meet in one GET.
+  const bool goes_on = s.ahead <= read.offset && read.offset - s.ahead <= kReorder;
+  const std::uint64_t from = goes_on ? align_down(s.ahead, kPageBytes) : align_down(read.offset, kPageBytes);
+  const std::uint64_t to = std::min(align_up(std::max(read.end(), from + 1), kMaxFillBytes), size_);
+  if (taken) s.ahead = to;
   return {from, to - from};
 }
 

@@ -23,6 +23,10 @@ class PrefetchWindow {
   /// what follows it become one request. What one sequential reader gets over time has neither gap nor overlap.
   [[nodiscard]] cache::ByteRange on_read(cache::ByteRange read, bool stalled, std::uint64_t available);
 
+  /// For a read that has to wait: the rest of its GET, when its stream reads in order and nothing that it lacks was asked for, because
+  /// there was no memory. `taken`: it is asked for now. Length 0 otherwise.
+  [[nodiscard]] cache::ByteRange starved(cache::ByteRange read, bool taken);
+
   /// Of the range answered last to some read only the first `admitted` bytes were taken: the rest will be asked for again.
   void on_dropped(cache::ByteRange asked, std::uint64_t admitted);
 

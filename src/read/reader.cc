@@ -43,6 +43,7 @@ class WindowReader final : public Reader {
     range.length = std::min(range.length, size_ - range.offset);
     if (range.length == 0) return cache::PageReply{};
 
+    if (retried && ctx.may_wait) fetch_when_there_is_room(ctx, range);
     auto reply = retried ? object_->read(ctx, range, scratch) : first_read(ctx, range, scratch);
     if (reply && range.end() == size_ && wants_trailer_.load(std::memory_order_relaxed)) learn_footer(ctx, *reply);
     return reply;
@@ -64,8 +65,24 @@ class WindowReader final : public Reader {
     }
     if (ask.length > 0) prefetch(ctx, range, stalled, ask);
     const bool would_wait = stalled || (!reply && reply.error().code() == ErrorCode::kWouldWaitDevice);
-    if (would_wait && ctx.may_wait) return object_->read(ctx, range, scratch);
-    return reply;
+    if (!would_wait || !ctx.may_wait) return reply;
+    fetch_when_there_is_room(ctx, range);
+    return object_->read(ctx, range, scratch);
+  }
+
+  /// A store that is faster than the disk fills the memory with pages on their way to it. Then a reader in order goes at the disk's pace,
+  /// in whole GETs.
+  void fetch_when_there_is_room(const RequestContext& ctx, ByteRange range) {
+    ByteRange get = starved(range, false);
+    if (get.length == 0) return;
+    object_->wait_for_room(ctx, get.length);
+    get = starved(range, true);  // another read of the same stream may have asked meanwhile
+    if (get.length > 0) prefetch(ctx, range, true, get);
+  }
+
+  [[nodiscard]] ByteRange starved(ByteRange range, bool taken) {
+    MutexLock lock(mutex_);
+    return window_.starved(range, taken);
   }
 
   void prefetch(const RequestContext& ctx, ByteRange read, bool stalled, ByteRange ask) {

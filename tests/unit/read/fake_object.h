@@ -59,6 +59,7 @@ class FakeObject final : public cache::Object {
     return range.length;
   }
 
+  void wait_for_room(const RequestContext&, std::uint64_t bytes) override { waited_for += bytes; }
   void cancel_prefetch() override { ++cancels; }
 
   cache::Residency residency() const override {
@@ -80,6 +81,7 @@ class FakeObject final : public cache::Object {
   std::uint64_t admit = UINT64_MAX;
   std::uint64_t demand_pages = 0;  ///< pages that only a read asked for
   int cancels = 0;
+  std::uint64_t waited_for = 0;  ///< bytes of room
   bool on_device = false;
   std::optional<ErrorCode> failure;
 

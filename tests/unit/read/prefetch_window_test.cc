@@ -111,8 +111,8 @@ TEST(PrefetchWindow, MemoryThatIsNotThereIsNotAskedFor) {
   PrefetchWindow w(512 * kMiB, {});
   EXPECT_EQ(w.on_read({0, kMiB}, true, 0).length, 0u);
   EXPECT_EQ(w.on_read({kMiB, kMiB}, true, kMiB - 1).length, 0u);
-  EXPECT_EQ(w.on_read({2 * kMiB, kMiB}, true, 3 * kMiB), (ByteRange{2 * kMiB, 3 * kMiB}));
-  EXPECT_EQ(w.on_read({3 * kMiB, kMiB}, true, 5 * kMiB), (ByteRange{5 * kMiB, 3 * kMiB}));  // ends at a whole GET
+  EXPECT_EQ(w.on_read({2 * kMiB, kMiB}, true, 3 * kMiB).length, 0u);  // wide by now: waits for a whole GET
+  EXPECT_EQ(w.starved({2 * kMiB, kMiB}, true), (ByteRange{kMiB, 7 * kMiB}));  // with the page before it that nobody asked for
 }
 
 TEST(PrefetchWindow, WhatTheCacheDroppedIsAskedForAgain) {
@@ -269,17 +269,40 @@ TEST_P(SeededWindow, AnythingGoesWithinTheBounds) {
   }
 }
 
-// A reader that has bytes ahead waits for memory rather than cut its GETs small: each costs a request.
+// A reader in order waits for memory rather than cut its GETs small: each costs a request.
 TEST(PrefetchWindow, ScarceMemoryDoesNotCutGetsSmall) {
   const std::uint64_t size = 512 * kMiB;
   PrefetchWindow w(size, {});
+  Ledger ledger(size);
   Rng rng(7);
   std::size_t gets = 0;
+  const auto asked = [&](ByteRange ask) {
+    ledger.asked(ask);
+    if (ask.length > 0) gets += static_cast<std::size_t>((ask.end() + 8 * kMiB - 1) / (8 * kMiB) - ask.offset / (8 * kMiB));
+  };
+  std::uint64_t ahead = 0;
   for (std::uint64_t at = 0; at < size; at += kMiB) {
-    const auto ask = w.on_read({at, kMiB}, rng.chance(0.3), 1 + rng.below(12 * kMiB));
-    gets += static_cast<std::size_t>((ask.end() + 8 * kMiB - 1) / (8 * kMiB) - ask.offset / (8 * kMiB));
+    const bool stalled = at >= ahead;
+    // Plenty until the window is wide, then hardly any.
+    const auto ask = w.on_read({at, kMiB}, stalled, at < 32 * kMiB ? kPlenty : rng.below(12 * kMiB));
+    asked(ask);
+    ahead = std::max(ahead, ask.end());
+    if (!stalled || ask.length > 0) continue;
+    const auto looked = w.starved({at, kMiB}, false);
+    EXPECT_EQ(w.starved({at, kMiB}, true), looked);
+    EXPECT_EQ(w.starved({at, kMiB}, false).length, 0u) << "asked for twice";
+    asked(looked);
+    ahead = std::max(ahead, looked.end());
   }
-  EXPECT_LE(gets, 100u);  // 64 at best; a reader that caught up with its window takes what there is
+  EXPECT_LE(gets, 85u);  // 64 at best; before the window is wide it takes what there is
+  EXPECT_EQ(ledger.most_asked(), 1);
+}
+
+TEST(PrefetchWindow, OnlyReadersInOrderStarve) {
+  PrefetchWindow w(512 * kMiB, {});
+  EXPECT_EQ(w.starved({0, kMiB}, false).length, 0u);
+  (void)w.on_read({0, kMiB}, true, 0);
+  EXPECT_EQ(w.starved({0, kMiB}, false).length, 0u);  // has not proved anything yet: takes what there is
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SeededWindow, testing::Values(1, 2, 3, 4));

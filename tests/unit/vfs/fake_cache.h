@@ -72,6 +72,7 @@ class FakeCache final : public cache::Cache {
       return reply;
     }
     std::uint64_t prefetch(const RequestContext&, cache::ByteRange range) override { return range.length; }
+    void wait_for_room(const RequestContext&, std::uint64_t) override {}
     void cancel_prefetch() override {}
     cache::Residency residency() const override { return resident(ref_, *version_); }
 
