@@ -5,6 +5,7 @@ Lanes: check (source), unit (GoogleTest, release build), e2e and field (pytest o
 end-to-end pass), fuzz (clang build with thread-safety analysis, each target for a few seconds).
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -130,28 +131,36 @@ def pytest_lane(totals, name, thermo, arguments, environment=None):
         totals.add(passed=max(0, tests - skipped - len(failures)), failed=len(failures), skipped=skipped, failures=failures)
 
 
+def fuzz(target, seconds):
+    """Runs one target from its seeds; True when it found nothing."""
+    with tempfile.TemporaryDirectory() as work:
+        command = [target, f"-max_total_time={seconds}", "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1",
+                   f"-artifact_prefix={work}/", work, ROOT / "tests/fuzz/corpus" / target.name]
+        try:
+            result = run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds + 120)
+            ok, output = result.returncode == 0, result.stdout
+        except subprocess.TimeoutExpired as error:
+            ok, output = False, f"{error}\n{(error.stdout or b'').decode(errors='replace')}"
+        runs = [line for line in output.splitlines() if "number_of_executed_units" in line]
+        print(f"fuzz     {target.name:24} {runs[0].split()[-1] if runs else '?':>10} runs  {'ok' if ok else 'FAILED'}", flush=True)
+        if not ok:
+            print(output[-6000:])
+            for artifact in pathlib.Path(work).glob("*-*"):
+                if artifact.name.startswith(("crash", "timeout", "oom", "leak")):
+                    keep = ROOT / "build" / f"{target.name}-{artifact.name}"
+                    shutil.copy(artifact, keep)
+                    print(f"input kept: {keep}")
+    return ok
+
+
 def fuzz_lane(totals, jobs, seconds):
     if not step(totals, "build clang", build("clang", jobs)):
         return
     targets = sorted(p for p in (ROOT / "build/clang/tests/fuzz").glob("fuzz_*") if os.access(p, os.X_OK) and p.is_file())
     if not targets:
         totals.add(failed=1, failures=["fuzz: no targets were built"])
-    for target in targets:
-        corpus = ROOT / "tests/fuzz/corpus" / target.name
-        with tempfile.TemporaryDirectory() as work:
-            result = run([target, f"-max_total_time={seconds}", "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1",
-                          f"-artifact_prefix={work}/", work, corpus], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                         errors="replace")
-            ok = result.returncode == 0
-            runs = [line for line in result.stdout.splitlines() if "number_of_executed_units" in line]
-            print(f"fuzz     {target.name:24} {runs[0].split()[-1] if runs else '?':>10} runs  {'ok' if ok else 'FAILED'}", flush=True)
-            if not ok:
-                print(result.stdout[-6000:])
-                for artifact in pathlib.Path(work).glob("*-*"):
-                    if artifact.name.startswith(("crash", "timeout", "oom", "leak")):
-                        keep = ROOT / "build" / f"{target.name}-{artifact.name}"
-                        shutil.copy(artifact, keep)
-                        print(f"input kept: {keep}")
+    with concurrent.futures.ThreadPoolExecutor(int(jobs)) as pool:
+        for target, ok in zip(targets, pool.map(lambda target: fuzz(target, seconds), targets)):
             step(totals, f"fuzz {target.name}", ok)
 
 
