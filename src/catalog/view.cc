@@ -84,13 +84,19 @@ Result<std::optional<MountView::Known>> MountView::hidden_object(const RequestCo
   if (told < needed || told <= knowledge.floors().for_name(path)) {
     if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
     const auto flight = engine_->ask_object(ctx, store_, path, needed);
-    TRY_ASSIGN(const auto state, engine_->flights().wait(ctx, engine_->shared().clock, flight, 0));
-    if (state.error) return fail(*state.error);
+    TRY(ended(ctx, flight));
     TRY_ASSIGN(known.name, knowledge.name(path, true));
     known.since = flight->started;
   }
   if (!known.name->folder_exists() || !known.name->file) return std::optional<Known>();
   return std::optional<Known>(std::move(known));
+}
+
+Result<void> MountView::ended(const RequestContext& ctx, const FlightPtr& flight) {
+  const auto state = engine_->flights().wait(ctx, engine_->shared().clock, flight, 0);
+  if (!state) return fail(state.error());
+  if (state->error) return fail(*state->error);
+  return {};
 }
 
 Result<MountView::Known> MountView::resolve(const RequestContext& ctx, const std::string& prefix, std::string_view name) {

@@ -22,27 +22,38 @@ TEST_F(CatalogTest, UnlistedFileIsFoundInOneRound) {
 }
 
 TEST_F(CatalogTest, SmallSubtreeCostsOneRoundInAll) {
-  for (int i = 0; i < 300; ++i) store_->write("a/b/c/f" + std::to_string(i));
+  for (int top = 0; top < 5; ++top) {
+    for (int i = 0; i < 300; ++i) store_->write(std::to_string(top) + "/b/c/f" + std::to_string(i));
+  }
   store_->delay = Millis(30);
-  const auto start = std::chrono::steady_clock::now();
-  (void)folder("", "a");
-  (void)folder("a/", "b");
-  (void)folder("a/b/", "c");
-  EXPECT_EQ(file("a/b/c/", "f17").key, "a/b/c/f17");
-  EXPECT_EQ(look("a/b/c/", "absent"), std::nullopt);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, Millis(59));
-  EXPECT_LE(take_lists(), 3);
+  const Nanos limit = Millis(59) * kPatience;
+  EXPECT_LT(shortest(limit,
+                     [&](int attempt) {
+                       const auto top = std::to_string(attempt);
+                       (void)folder("", top);
+                       (void)folder(top + "/", "b");
+                       (void)folder(top + "/b/", "c");
+                       EXPECT_EQ(file(top + "/b/c/", "f17").key, top + "/b/c/f17");
+                       EXPECT_EQ(look(top + "/b/c/", "absent"), std::nullopt);
+                       EXPECT_LE(take_lists(), 3);
+                       view_->expire_prefix("");
+                     }),
+            limit);
 }
 
 TEST_F(CatalogTest, LargeSubtreeCostsOneRoundPerComponent) {
   for (int i = 0; i < 1500; ++i) store_->write("a/b/c/f" + std::to_string(10'000 + i));
   store_->delay = Millis(20);
-  const auto start = std::chrono::steady_clock::now();
-  (void)folder("", "a");
-  (void)folder("a/", "b");
-  (void)folder("a/b/", "c");
-  (void)file("a/b/c/", "f11499");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, Millis(20 * 5 + 15));
+  const Nanos limit = Millis(20 * 5 + 15) * kPatience;
+  EXPECT_LT(shortest(limit,
+                     [&](int) {
+                       view_->expire_prefix("");
+                       (void)folder("", "a");
+                       (void)folder("a/", "b");
+                       (void)folder("a/b/", "c");
+                       (void)file("a/b/c/", "f11499");
+                     }),
+            limit);
 }
 
 TEST_F(CatalogTest, KeysBetweenObjectAndFolderDoNotHideEither) {

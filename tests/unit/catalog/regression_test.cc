@@ -77,6 +77,7 @@ TEST_F(CatalogTest, PageThatEndsBetweenObjectAndFolderDoesNotTellOfTheFolder) {
   store_->erase("t/x/inside");
   store_->write("t/x", "changed");
   clock_.advance(seconds(61));
+  settle();
   store_->most_keys = 1;  // the first page of the subtree is "t/x" alone
   (void)names("t/");
   EXPECT_EQ(file("t/", "x").size, 7u);

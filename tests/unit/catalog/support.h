@@ -96,6 +96,25 @@ inline Result<std::vector<std::string>> names_in(View& view, const std::string& 
   return names;
 }
 
+/// How much longer than usual things may take.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int kPatience = 6;
+#else
+inline constexpr int kPatience = 1;
+#endif
+
+/// The shortest of a few runs: the machine may be busy with something else.
+template <typename Run>
+Nanos shortest(Nanos enough, const Run& run) {
+  Nanos best = Nanos::max();
+  for (int attempt = 0; attempt < 5 && best >= enough; ++attempt) {
+    const auto start = std::chrono::steady_clock::now();
+    run(attempt);
+    best = std::min<Nanos>(best, std::chrono::steady_clock::now() - start);
+  }
+  return best;
+}
+
 class CatalogTest : public ::testing::Test {
  protected:
   CatalogTest() {
@@ -140,7 +159,7 @@ class CatalogTest : public ::testing::Test {
   void settle() {
     const auto& under_way = metrics_.gauge("thermocline_catalog_lists_under_way", "");
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (under_way.value() != 0) {
+    while (under_way.value() != 0 || store_->in_flight != 0) {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up) << under_way.value() << " LISTs do not end";
       std::this_thread::yield();
     }

@@ -13,6 +13,7 @@ TEST_F(CatalogTest, ReadersAndWritersAtOnce) {
   // A fixed set that must always be seen, and names that come and go around it.
   use({.ttl = Millis(20)});
   for (int i = 0; i < 1500; ++i) store_->write("d/k" + std::to_string(10'000 + i));
+  settle();
   store_->delay = std::chrono::microseconds(200);
   std::atomic<bool> over{false};
   std::vector<std::thread> threads;
@@ -54,7 +55,7 @@ TEST_F(CatalogTest, ConcurrentAnswersAreNeverOlderThanTheTtl) {
   constexpr Nanos kTtl = seconds(5);
   use({.ttl = kTtl});
   store_->most_keys = 7;
-  Mutex mutex(LockRank::kLeaf, "model");
+  Mutex mutex(LockRank::kDaemon, "model");
   Model model;  // under the mutex, together with what it is a model of
   const std::vector<std::string> names{"a", "b", "c", "d", "a-b", "a.x"};
   const auto now = [&] { return clock_.now().time_since_epoch().count(); };
