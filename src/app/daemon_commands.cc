@@ -118,9 +118,10 @@ Result<void> check_rights(const admin::Peer& peer, const MountSpec& spec) {
   if (peer.uid == 0 || peer.uid == ::geteuid()) return {};
   constexpr std::string_view kOwn = "mount with a cache of your own (--cache DIR)";
   if (spec.store.kind == StoreUrl::Kind::kFile) {
-    return fail(ErrorCode::kAccessDenied,
-                fmt::format("the daemon of this cache runs as another user (uid {}) and would read {} with that user's rights; {}", ::geteuid(),
-                            spec.store.text(), kOwn));
+    return fail(
+        ErrorCode::kAccessDenied,
+        fmt::format("the daemon of this cache runs as another user (uid {}) and would read {} with that user's rights; {}",
+                    ::geteuid(), spec.store.text(), kOwn));
   }
   const auto& keys = spec.credentials;
   const auto has = [&](const char* name) {
@@ -129,10 +130,12 @@ Result<void> check_rights(const admin::Peer& peer, const MountSpec& spec) {
   };
   const bool sent = !keys.access_key_id.empty() || (keys.profile.empty() && has("AWS_ACCESS_KEY_ID"));
   if (!keys.anonymous && !sent) {
-    return fail(ErrorCode::kAccessDenied,
-                fmt::format("the daemon of this cache runs as another user (uid {}) and would read key files with that user's rights; give "
-                            "the keys in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), or {}",
-                            ::geteuid(), kOwn));
+    return fail(
+        ErrorCode::kAccessDenied,
+        fmt::format(
+            "the daemon of this cache runs as another user (uid {}) and would read key files with that user's rights; give "
+            "the keys in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), or {}",
+            ::geteuid(), kOwn));
   }
   return {};
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Writes what the store said into the database: compares a page of a listing with what was known of its stretch of keys, gives numbers,
-// generations and inodes, forgets what is gone. The only writer; whatever it learns becomes visible in one batch.
+// Writes what the store said into the database: compares a page of a listing with what was known of its stretch of keys, gives
+// numbers, generations and inodes, forgets what is gone. The only writer; whatever it learns becomes visible in one batch.
 
 #include <set>
 #include <string>
@@ -64,8 +64,8 @@ class Applier {
     bool nothing_there = false;  ///< the page covers the whole prefix and the store has no key below it
   };
 
-  /// What a page says of its stretch. `complete` with a whole or last stretch: also writes down that the prefix was listed (deep: sealed) as
-  /// of `complete_since`, in `pages` pages. kCorrupt when the page is out of order.
+  /// What a page says of its stretch. `complete` with a whole or last stretch: also writes down that the prefix was listed (deep:
+  /// sealed) as of `complete_since`, in `pages` pages. kCorrupt when the page is out of order.
   struct Completion {
     WallNanos since = 0;
     std::uint32_t pages = 1;

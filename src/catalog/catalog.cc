@@ -163,7 +163,8 @@ Result<std::unique_ptr<Catalog>> open_catalog(const Options& options) {
   if (opened || opened.error().code() != ErrorCode::kCorrupt) return opened;
 
   const std::string aside = options.path + ".damaged";
-  log::warn("catalog: {}; it is set aside as {} and begins anew: names are asked of the stores again", opened.error().describe(), aside);
+  log::warn("catalog: {}; it is set aside as {} and begins anew: names are asked of the stores again", opened.error().describe(),
+            aside);
   std::error_code error;
   fs::remove_all(aside, error);
   fs::rename(options.path, aside, error);

@@ -1,6 +1,6 @@
 #pragma once
-// What is known of a store's keys: (store, key) -> version, flat and in S3 order, kept in RocksDB across restarts; which prefixes were
-// listed in full and since when; the number, generation and st_ino of every file and folder.
+// What is known of a store's keys: (store, key) -> version, flat and in S3 order, kept in RocksDB across restarts; which prefixes
+// were listed in full and since when; the number, generation and st_ino of every file and folder.
 //
 // Never a HEAD per entry: listings answer lookups. Only the mapping key -> version expires; cached bytes belong to versions.
 
@@ -23,7 +23,8 @@ namespace thermo::catalog {
 /// Longest name of a file or folder that can be shown (NAME_MAX); longer ones are counted as skipped.
 inline constexpr std::size_t kMaxNameBytes = 255;
 
-/// A file's number: 44 bits, from the catalog, never reused, the same after a restart. 0 = none. Numbers below kFirstNumber are reserved.
+/// A file's number: 44 bits, from the catalog, never reused, the same after a restart. 0 = none. Numbers below kFirstNumber are
+/// reserved.
 using Number = std::uint64_t;
 inline constexpr Number kFirstNumber = 16;
 
@@ -41,8 +42,8 @@ struct File {
 struct Folder {
   std::string prefix;  ///< ends in '/', or empty for the bucket's root
   Number number = 0;
-  std::uint64_t ino = 0;         ///< hash of (store, prefix)
-  WallNanos first_seen = 0;      ///< its mtime as shown: stable
+  std::uint64_t ino = 0;     ///< hash of (store, prefix)
+  WallNanos first_seen = 0;  ///< its mtime as shown: stable
 };
 
 using Entry = std::variant<File, Folder>;
@@ -58,7 +59,8 @@ struct ListedName {
   const Entry* entry;
 };
 
-/// Told when a foreign version (or a removal) is noticed. Called without locks on any thread; must not call back into the catalog.
+/// Told when a foreign version (or a removal) is noticed. Called without locks on any thread; must not call back into the
+/// catalog.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -70,7 +72,8 @@ struct Freshness {
   Nanos ttl = std::chrono::seconds(60);  ///< 0: revalidate at each lookup ("strict"); Nanos::max(): "immutable"
 };
 
-/// Keys that exist but cannot be a name here (empty component, "." or "..", longer than 255 bytes, NUL). Never fatal, never hidden silently.
+/// Keys that exist but cannot be a name here (empty component, "." or "..", longer than 255 bytes, NUL). Never fatal, never
+/// hidden silently.
 struct Skipped {
   std::uint64_t count = 0;
   std::vector<std::string> examples;  ///< at most 16 keys
@@ -81,13 +84,13 @@ class View {
  public:
   virtual ~View() = default;
 
-  /// The file or folder `name` in `prefix`. Where both the object `p/n` and keys under `p/n/` exist the folder wins; the object is then
-  /// reached by the name ".object:n" (not listed). kNameTooLong for names over kMaxNameBytes. A throttled or unreachable store is an
-  /// error, never "does not exist".
+  /// The file or folder `name` in `prefix`. Where both the object `p/n` and keys under `p/n/` exist the folder wins; the object
+  /// is then reached by the name ".object:n" (not listed). kNameTooLong for names over kMaxNameBytes. A throttled or unreachable
+  /// store is an error, never "does not exist".
   [[nodiscard]] virtual Result<Found> lookup(const RequestContext& ctx, const std::string& prefix, std::string_view name) = 0;
 
-  /// Calls `visit` for the names of `prefix` in key order, those > `after` (empty: all), until it returns false. Lists the store where
-  /// what is known has expired. kNotFound when the folder does not exist (any more); the view's root prefix always exists.
+  /// Calls `visit` for the names of `prefix` in key order, those > `after` (empty: all), until it returns false. Lists the store
+  /// where what is known has expired. kNotFound when the folder does not exist (any more); the view's root prefix always exists.
   /// `valid` (optional) gets how long the answer may be believed.
   [[nodiscard]] virtual Result<void> list(const RequestContext& ctx, const std::string& prefix, std::string_view after,
                                           const std::function<bool(const ListedName&)>& visit, Nanos* valid) = 0;
@@ -109,15 +112,15 @@ class View {
 };
 
 struct Options {
-  std::string path;                    ///< database folder
+  std::string path;  ///< database folder
   std::uint64_t kv_cache_bytes = 24u << 20;
-  std::size_t list_threads = 16;       ///< LISTs in flight at most
+  std::size_t list_threads = 16;  ///< LISTs in flight at most
   const Clock* clock = &Clock::system();
   metrics::Registry* metrics = nullptr;  ///< required
 };
 
 struct Stats {
-  std::uint64_t files = 0;    ///< known files (estimate after a restart)
+  std::uint64_t files = 0;  ///< known files (estimate after a restart)
   std::uint64_t folders = 0;
   std::uint64_t memory_bytes = 0;
 };
@@ -126,14 +129,15 @@ struct Stats {
 class Catalog {
  public:
   virtual ~Catalog() = default;
-  [[nodiscard]] virtual std::shared_ptr<View> view(store::ObjectStorePtr store, const std::string& root_prefix, Freshness freshness) = 0;
+  [[nodiscard]] virtual std::shared_ptr<View> view(store::ObjectStorePtr store, const std::string& root_prefix,
+                                                   Freshness freshness) = 0;
   [[nodiscard]] virtual Stats stats() = 0;
   /// Writes down and closes. Idempotent.
   virtual void shutdown() = 0;
 };
 
-/// A corrupt database is set aside and started anew, with a warning: everything in it can be asked of the stores again (st_ino of a file is
-/// the same again as long as its version is; numbers start at a new, higher range, so that old nodeids answer kStale).
+/// A corrupt database is set aside and started anew, with a warning: everything in it can be asked of the stores again (st_ino of
+/// a file is the same again as long as its version is; numbers start at a new, higher range, so that old nodeids answer kStale).
 [[nodiscard]] Result<std::unique_ptr<Catalog>> open_catalog(const Options& options);
 
 }  // namespace thermo::catalog

@@ -22,7 +22,8 @@ class ChangeSet {
     bool alone = false;
   };
   [[nodiscard]] Result<void> add_file(const store::ObjectInfo& info, const Look& look);
-  /// Another version starts a generation; the same one keeps number, generation and ino. `note` writes also that it was looked at.
+  /// Another version starts a generation; the same one keeps number, generation and ino. `note` writes also that it was looked
+  /// at.
   [[nodiscard]] Result<void> update_file(const store::ObjectInfo& info, FileRecord record, const Look& look, bool note);
   [[nodiscard]] Result<void> remove_file(std::string_view key, const FileRecord& record);
 

@@ -138,8 +138,8 @@ class ChildMerge {
 
 }  // namespace
 
-Result<void> Knowledge::children(std::string_view prefix, std::string_view after, const std::function<bool(const ListedName&)>& visit,
-                                 bool may_wait) {
+Result<void> Knowledge::children(std::string_view prefix, std::string_view after,
+                                 const std::function<bool(const ListedName&)>& visit, bool may_wait) {
   std::string lower(prefix);
   if (!after.empty()) {
     lower.append(after);

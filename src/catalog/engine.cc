@@ -11,10 +11,12 @@ namespace {
 constexpr std::size_t kFoldersCounted = 4096;
 
 metrics::Counter& lists(const Options& options, const char* reason) {
-  return options.metrics->counter("thermocline_catalog_lists_total", "LIST requests, by what they were for", {{"reason", reason}});
+  return options.metrics->counter("thermocline_catalog_lists_total", "LIST requests, by what they were for",
+                                  {{"reason", reason}});
 }
 metrics::Counter& lookups(const Options& options, const char* answer) {
-  return options.metrics->counter("thermocline_catalog_lookups_total", "Lookups, by where the answer came from", {{"answer", answer}});
+  return options.metrics->counter("thermocline_catalog_lookups_total", "Lookups, by where the answer came from",
+                                  {{"answer", answer}});
 }
 
 }  // namespace
@@ -28,7 +30,8 @@ EngineShared::EngineShared(io::KvStore& kv_in, const Options& options)
       name_lists(lists(options, "name")),
       folder_lists(lists(options, "folder")),
       walk_lists(lists(options, "walk")),
-      lists_under_way(options.metrics->gauge("thermocline_catalog_lists_under_way", "LIST requests whose answers are not yet written down")),
+      lists_under_way(
+          options.metrics->gauge("thermocline_catalog_lists_under_way", "LIST requests whose answers are not yet written down")),
       lookups_known(lookups(options, "known")),
       lookups_asked(lookups(options, "store")),
       pool({.name = "list", .threads = list_threads, .max_queued = 65'536}) {}
@@ -84,11 +87,12 @@ void Engine::list(const Question& question, store::ListRequest request, metrics:
     then(std::move(page));
     gauge.add(-1);
   });
-  const auto submitted = shared_.pool.submit(question.ctx.priority, [self = shared_from_this(), question, request = std::move(request),
-                                                                     shared_then] {
-    if (const auto live = question.ctx.check(self->shared_.clock); !live) return (*shared_then)(fail(live.error()));
-    (*shared_then)(question.store->list_page(question.ctx, request));
-  });
+  const auto submitted = shared_.pool.submit(question.ctx.priority,
+                                             [self = shared_from_this(), question, request = std::move(request), shared_then] {
+                                               if (const auto live = question.ctx.check(self->shared_.clock); !live)
+                                                 return (*shared_then)(fail(live.error()));
+                                               (*shared_then)(question.store->list_page(question.ctx, request));
+                                             });
   if (!submitted) (*shared_then)(fail(submitted.error()));
 }
 

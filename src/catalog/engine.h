@@ -1,6 +1,6 @@
 #pragma once
-// Asks the store and lets the applier write down the answers: names, folders (in parallel stretches once they prove big), subtrees and
-// walks. One engine per store; all mounts of that store share what it learns.
+// Asks the store and lets the applier write down the answers: names, folders (in parallel stretches once they prove big),
+// subtrees and walks. One engine per store; all mounts of that store share what it learns.
 
 #include <map>
 #include <memory>
@@ -69,7 +69,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// `page_limit`: give up (without an error, and remember that it is big) when the folder takes more pages.
   [[nodiscard]] FlightPtr list_folder(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
                                       std::uint32_t page_limit, WallNanos need);
-  FlightPtr read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need);
+  FlightPtr read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
+                         WallNanos need);
   /// The next page of the walk below which `prefix` lies; null when there is none that began at `need` or later.
   FlightPtr walk_on(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What was declared expired: a time per key or prefix; only what was asked of the store after it counts. Bounded: at the limit everything
-// counts as expired, which costs LISTs and no correctness.
+// What was declared expired: a time per key or prefix; only what was asked of the store after it counts. Bounded: at the limit
+// everything counts as expired, which costs LISTs and no correctness.
 
 #include <map>
 #include <string>
@@ -21,7 +21,8 @@ class Floors {
   [[nodiscard]] WallNanos of_key(std::string_view key) const;
   /// The newest floor that holds for a name: of its key, of its prefix and of all folders above.
   [[nodiscard]] WallNanos for_name(std::string_view path) const;
-  /// The newest floor that holds for the listing of `prefix`, floors of names directly in it included: a listing hands out their entries.
+  /// The newest floor that holds for the listing of `prefix`, floors of names directly in it included: a listing hands out their
+  /// entries.
   [[nodiscard]] WallNanos for_listing(std::string_view prefix) const;
   /// The name was asked for at `at`: an older floor of its key has done its work.
   void satisfied(std::string_view key, WallNanos at);

@@ -1,5 +1,6 @@
 #pragma once
-// How keys and prefixes are written into the database, and the small algebra of paths, names and prefixes on which the catalog rests.
+// How keys and prefixes are written into the database, and the small algebra of paths, names and prefixes on which the catalog
+// rests.
 //
 //   k | store u32 BE | key        -> FileRecord        f | store u32 BE | prefix/ -> FolderRecord
 //   n | number u64 BE             -> Owner             s | store id               -> u32 BE

@@ -1,6 +1,6 @@
 #pragma once
-// Makes numbers of names, so that a stretch of keys can be cut into pieces of about equal size: positions are digits whose alphabets are
-// the characters seen there (digits and hexadecimal letters stand for their whole class).
+// Makes numbers of names, so that a stretch of keys can be cut into pieces of about equal size: positions are digits whose
+// alphabets are the characters seen there (digits and hexadecimal letters stand for their whole class).
 
 #include <cstdint>
 #include <optional>

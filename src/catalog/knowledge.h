@@ -1,6 +1,6 @@
 #pragma once
-// Reads what is known of one store: names from memory or the database, since when they are known, and the children of a folder in key
-// order. Never asks the store.
+// Reads what is known of one store: names from memory or the database, since when they are known, and the children of a folder in
+// key order. Never asks the store.
 
 #include <functional>
 #include <set>
@@ -26,8 +26,8 @@ class Knowledge {
   /// Since when the direct children of `prefix` are known in full; 0 = they are not.
   [[nodiscard]] Result<WallNanos> listing_since(std::string_view prefix, std::string_view root, bool may_wait);
 
-  /// Visits files and folders directly in `prefix` after the name `after` in key order. An object beside a folder of the same name is
-  /// left out. After an error the names visited so far are no complete answer.
+  /// Visits files and folders directly in `prefix` after the name `after` in key order. An object beside a folder of the same
+  /// name is left out. After an error the names visited so far are no complete answer.
   [[nodiscard]] Result<void> children(std::string_view prefix, std::string_view after,
                                       const std::function<bool(const ListedName&)>& visit, bool may_wait);
 

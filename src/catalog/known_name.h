@@ -1,6 +1,6 @@
 #pragma once
-// What is known of one name: the object of that key and the folder of that prefix, either or both or (as far as was asked) neither.
-// A bounded memory of such names keeps hot lookups away from the database.
+// What is known of one name: the object of that key and the folder of that prefix, either or both or (as far as was asked)
+// neither. A bounded memory of such names keeps hot lookups away from the database.
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ namespace thermo::catalog {
 struct KnownName {
   std::optional<File> file;
   WallNanos file_checked = 0;
-  bool file_alone = false;  ///< `file_checked` told of the name: the object, and that no folder hides it
+  bool file_alone = false;       ///< `file_checked` told of the name: the object, and that no folder hides it
   std::optional<Folder> folder;  ///< its number; whether it exists, `folder_seen` tells
   WallNanos folder_seen = 0;
   WallNanos listed_at = 0;

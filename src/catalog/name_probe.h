@@ -1,6 +1,6 @@
 #pragma once
-// Which LISTs find out what a name is. Keys such as "q-a" sort between the object "q" and the folder "q/", so one LIST can miss either. A plain
-// state machine: answers in, requests out.
+// Which LISTs find out what a name is. Keys such as "q-a" sort between the object "q" and the folder "q/", so one LIST can miss
+// either. A plain state machine: answers in, requests out.
 
 #include <optional>
 #include <string>

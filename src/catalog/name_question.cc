@@ -90,7 +90,8 @@ FlightPtr Engine::ask_name(const RequestContext& ctx, const store::ObjectStorePt
   return flight;
 }
 
-FlightPtr Engine::ask_object(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& path, WallNanos need) {
+FlightPtr Engine::ask_object(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& path,
+                             WallNanos need) {
   bool mine = false;
   auto flight = flights_.join(FlightKind::kObject, path, need, shared_.stamps.next(), mine);
   const NameProbe::Prior prior{.file = true, .folder = false, .subtree = false};

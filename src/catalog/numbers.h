@@ -1,6 +1,6 @@
 #pragma once
-// Hands out file numbers that are never used twice, not even after a crash: the upper bound of a block is on the device before the
-// first number of the block is used.
+// Hands out file numbers that are never used twice, not even after a crash: the upper bound of a block is on the device before
+// the first number of the block is used.
 
 #include "catalog/catalog.h"
 

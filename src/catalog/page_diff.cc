@@ -99,35 +99,35 @@ class PageDiff {
   Result<void> diff_folders() {
     auto next = content_.folders.begin();
     Result<void> outcome;
-    TRY(knowledge_.kv().scan(
-        folder_key(knowledge_.store(), from()), [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
-          if (db_key.front() != 'f' || read_be32(db_key.substr(1)) != knowledge_.store()) return false;
-          const std::string_view folder = db_key.substr(kStoreHeader);
-          if (past_end(folder)) return false;
-          if (folder.size() == coverage_.prefix.size()) return true;
-          if (!coverage_.deep) {
-            const auto slash = folder.find('/', coverage_.prefix.size());
-            if (slash + 1 != folder.size()) {
-              cursor.seek = folder_key(knowledge_.store(), prefix_end(folder.substr(0, slash + 1)));
-              return true;
-            }
-          }
-          const auto record = decode_folder(value);
-          if (!record) {
-            outcome = fail(record.error());
-            return false;
-          }
-          while (next != content_.folders.end() && *next < folder) {
-            outcome = found_folder(*next++, std::nullopt);
-            if (!outcome) return false;
-          }
-          if (next != content_.folders.end() && *next == folder) {
-            outcome = found_folder(*next++, *record);
-          } else {
-            outcome = lost_folder(std::string(folder), *record);
-          }
-          return outcome.has_value();
-        }));
+    TRY(knowledge_.kv().scan(folder_key(knowledge_.store(), from()),
+                             [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
+                               if (db_key.front() != 'f' || read_be32(db_key.substr(1)) != knowledge_.store()) return false;
+                               const std::string_view folder = db_key.substr(kStoreHeader);
+                               if (past_end(folder)) return false;
+                               if (folder.size() == coverage_.prefix.size()) return true;
+                               if (!coverage_.deep) {
+                                 const auto slash = folder.find('/', coverage_.prefix.size());
+                                 if (slash + 1 != folder.size()) {
+                                   cursor.seek = folder_key(knowledge_.store(), prefix_end(folder.substr(0, slash + 1)));
+                                   return true;
+                                 }
+                               }
+                               const auto record = decode_folder(value);
+                               if (!record) {
+                                 outcome = fail(record.error());
+                                 return false;
+                               }
+                               while (next != content_.folders.end() && *next < folder) {
+                                 outcome = found_folder(*next++, std::nullopt);
+                                 if (!outcome) return false;
+                               }
+                               if (next != content_.folders.end() && *next == folder) {
+                                 outcome = found_folder(*next++, *record);
+                               } else {
+                                 outcome = lost_folder(std::string(folder), *record);
+                               }
+                               return outcome.has_value();
+                             }));
     TRY(outcome);
     while (next != content_.folders.end()) TRY(found_folder(*next++, std::nullopt));
     return {};
@@ -199,32 +199,32 @@ class PageDiff {
       const store::ObjectInfo& info = **next++;
       return in_newer_folder(info.key) ? Result<void>() : changes_.add_file(info, look(info.key));
     };
-    TRY(knowledge_.kv().scan(
-        file_key(knowledge_.store(), from()), [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
-          if (db_key.front() != 'k' || read_be32(db_key.substr(1)) != knowledge_.store()) return false;
-          const std::string_view key = db_key.substr(kStoreHeader);
-          if (past_end(key)) return false;
-          if (!coverage_.deep) {
-            const auto slash = key.find('/', coverage_.prefix.size());
-            if (slash != std::string_view::npos) {
-              cursor.seek = file_key(knowledge_.store(), prefix_end(key.substr(0, slash + 1)));
-              return true;
-            }
-          }
-          const auto record = decode_file(value);
-          if (!record) {
-            outcome = fail(record.error());
-            return false;
-          }
-          while (outcome && next != content_.files.end() && (*next)->key < key) outcome = add_next();
-          if (!outcome) return false;
-          const bool listed = next != content_.files.end() && (*next)->key == key;
-          const bool keep = record->checked_at > coverage_.started || in_newer_folder(key);
-          if (listed && !keep) outcome = changes_.update_file(**next, *record, look(key), /*note=*/false);
-          if (!listed && !keep) outcome = changes_.remove_file(key, *record);
-          if (listed) ++next;
-          return outcome.has_value();
-        }));
+    TRY(knowledge_.kv().scan(file_key(knowledge_.store(), from()),
+                             [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
+                               if (db_key.front() != 'k' || read_be32(db_key.substr(1)) != knowledge_.store()) return false;
+                               const std::string_view key = db_key.substr(kStoreHeader);
+                               if (past_end(key)) return false;
+                               if (!coverage_.deep) {
+                                 const auto slash = key.find('/', coverage_.prefix.size());
+                                 if (slash != std::string_view::npos) {
+                                   cursor.seek = file_key(knowledge_.store(), prefix_end(key.substr(0, slash + 1)));
+                                   return true;
+                                 }
+                               }
+                               const auto record = decode_file(value);
+                               if (!record) {
+                                 outcome = fail(record.error());
+                                 return false;
+                               }
+                               while (outcome && next != content_.files.end() && (*next)->key < key) outcome = add_next();
+                               if (!outcome) return false;
+                               const bool listed = next != content_.files.end() && (*next)->key == key;
+                               const bool keep = record->checked_at > coverage_.started || in_newer_folder(key);
+                               if (listed && !keep) outcome = changes_.update_file(**next, *record, look(key), /*note=*/false);
+                               if (!listed && !keep) outcome = changes_.remove_file(key, *record);
+                               if (listed) ++next;
+                               return outcome.has_value();
+                             }));
     TRY(outcome);
     while (next != content_.files.end()) TRY(add_next());
     return {};

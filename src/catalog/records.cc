@@ -36,7 +36,8 @@ struct Reader {
 };
 
 Error bad_record(std::string_view what) {
-  return Error(ErrorCode::kCorrupt, std::string(what) + " record of the catalog cannot be decoded; it is asked of the store again");
+  return Error(ErrorCode::kCorrupt,
+               std::string(what) + " record of the catalog cannot be decoded; it is asked of the store again");
 }
 
 // 0 means "no inode" to the kernel and 1 is the root's by custom.

@@ -29,7 +29,8 @@ struct FolderRecord {
   Number number = 0;
   std::uint64_t ino = 0;
   WallNanos first_seen = 0;
-  WallNanos seen_at = 0;    ///< it was known to exist; 0: it has a number, nothing more (the root of a mount, a parent that is gone)
+  WallNanos seen_at =
+      0;  ///< it was known to exist; 0: it has a number, nothing more (the root of a mount, a parent that is gone)
   WallNanos listed_at = 0;  ///< its direct children were listed in full
   WallNanos sealed_at = 0;  ///< everything below it was listed in full
   std::uint32_t pages = 0;  ///< delimited pages that a full listing took; 0 = not known

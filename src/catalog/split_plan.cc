@@ -67,7 +67,8 @@ std::vector<std::string> SplitPlan::cuts(const std::vector<std::string_view>& en
   const std::uint64_t first = scale.value(name_of(entries.front()));
   const std::uint64_t last = scale.value(name_of(entries.back()));
   if (last <= first) return {};
-  const double width = static_cast<double>(last - first) * static_cast<double>(options_.page) / static_cast<double>(entries.size() - 1) * kFill;
+  const double width =
+      static_cast<double>(last - first) * static_cast<double>(options_.page) / static_cast<double>(entries.size() - 1) * kFill;
   const std::uint64_t end = until.empty() ? scale.limit() : scale.value(name_of(until));
   if (end <= last) return {};
   const double rest = static_cast<double>(end - last);

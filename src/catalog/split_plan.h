@@ -1,9 +1,10 @@
 #pragma once
-// How a folder that proves big is listed in parallel: which stretches of its keys are asked for, given the pages that came. A plain state
-// machine: pages in, requests out.
+// How a folder that proves big is listed in parallel: which stretches of its keys are asked for, given the pages that came. A
+// plain state machine: pages in, requests out.
 //
-// The open end is explored in growing steps: behind the last name seen lie a few stretches of one page's width each and the rest. Only when
-// the rest turns out to be full again the next, larger step follows, so that empty stretches stay a fraction of the full pages.
+// The open end is explored in growing steps: behind the last name seen lie a few stretches of one page's width each and the rest.
+// Only when the rest turns out to be full again the next, larger step follows, so that empty stretches stay a fraction of the
+// full pages.
 
 #include <cstdint>
 #include <string>
@@ -42,7 +43,8 @@ class SplitPlan {
     std::vector<Stretch> next;
   };
   /// `entries`: full keys and groups of the page in order, those past the stretch included.
-  [[nodiscard]] Step on_page(std::uint64_t id, const std::vector<std::string_view>& entries, bool truncated, const std::string& token);
+  [[nodiscard]] Step on_page(std::uint64_t id, const std::vector<std::string_view>& entries, bool truncated,
+                             const std::string& token);
 
   [[nodiscard]] bool done() const { return open_.empty(); }
   [[nodiscard]] std::size_t pages() const { return pages_; }  ///< that held names

@@ -1,8 +1,8 @@
 #pragma once
-// The catalog's own time: what says when a request to the store began, and so how old its answer is. It reads like wall time, but a wall
-// clock that is set back never turns it back or makes it stand still: while the process lives it goes on at least as fast as monotonic time, and
-// across restarts it goes on from where it was written down. Strictly increasing, so that "asked after it was expired" can be told even
-// where the clock is coarse or stands still.
+// The catalog's own time: what says when a request to the store began, and so how old its answer is. It reads like wall time, but
+// a wall clock that is set back never turns it back or makes it stand still: while the process lives it goes on at least as fast
+// as monotonic time, and across restarts it goes on from where it was written down. Strictly increasing, so that "asked after it
+// was expired" can be told even where the clock is coarse or stands still.
 
 #include <algorithm>
 
@@ -22,8 +22,8 @@ class Stamps {
 
   explicit Stamps(const Clock& clock) : clock_(clock) {}
 
-  /// Goes on from the mark of an earlier process. False when the wall clock was set back meanwhile: nobody knows how long ago that was, so
-  /// stamps from before say nothing about the age of what they mark.
+  /// Goes on from the mark of an earlier process. False when the wall clock was set back meanwhile: nobody knows how long ago
+  /// that was, so stamps from before say nothing about the age of what they mark.
   [[nodiscard]] bool resume(const Mark& mark) {
     MutexLock lock(mutex_);
     const WallNanos wall = clock_.wall();

@@ -1,7 +1,7 @@
 #pragma once
-// Which names somebody was told do not exist. A kernel keeps such an answer for as long as it is valid, so it has to hear when one of them
-// comes into being, and for millions of new names that nobody asked for there is nothing to tell. Two bit sets by hash that take turns:
-// bounded; says yes too often now and then (a notice too many) and forgets after kNames newer names.
+// Which names somebody was told do not exist. A kernel keeps such an answer for as long as it is valid, so it has to hear when
+// one of them comes into being, and for millions of new names that nobody asked for there is nothing to tell. Two bit sets by
+// hash that take turns: bounded; says yes too often now and then (a notice too many) and forgets after kNames newer names.
 
 #include <array>
 #include <cstdint>

@@ -146,7 +146,8 @@ Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std:
 
   TRY_ASSIGN(const auto folder, engine_->knowledge().name(folder_path(prefix), true));
   const bool listable = strict() ? folder->pages == 1 : engine_->better_listed(prefix, name, *folder, need);
-  const bool tried = std::any_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kFolder; });
+  const bool tried =
+      std::any_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kFolder; });
   if (listable && !tried && engine_->knowledge().floors().of_key(path) == 0) {
     auto flight = engine_->list_folder(ctx, store_, prefix, Engine::kBigPages, need);
     if (join_once(flight, joined)) return flight;
@@ -209,7 +210,8 @@ Result<FlightPtr> MountView::next_for_listing(const RequestContext& ctx, const s
   if (strict()) return engine_->list_folder(ctx, store_, prefix, kAllPages, need);
   // A lookup, or the listing of a folder above, has just asked for all of it.
   if (auto flight = subtree_under_way(prefix, need, joined)) return flight;
-  const bool first = std::none_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kWalk; });
+  const bool first =
+      std::none_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kWalk; });
   const auto position = engine_->walk_position(prefix, need, first);
   if (position.relation == Relation::kFrontier && first) {
     if (auto flight = engine_->walk_on(ctx, store_, prefix, need); join_once(flight, joined)) return flight;
@@ -242,11 +244,14 @@ Result<Entry> MountView::by_number(const RequestContext& ctx, Number number) {
   TRY_ASSIGN(auto entry, engine_->knowledge().by_number(number, ctx.may_wait));
   const auto* file = std::get_if<File>(&entry);
   const std::string& key = file != nullptr ? file->key : std::get<Folder>(entry).prefix;
-  if (!key.starts_with(root_)) return fail(ErrorCode::kStale, "file number " + std::to_string(number) + " is not below this mount");
+  if (!key.starts_with(root_))
+    return fail(ErrorCode::kStale, "file number " + std::to_string(number) + " is not below this mount");
   return entry;
 }
 
-Result<Folder> MountView::folder(const RequestContext& ctx, const std::string& prefix) { return engine_->applier().ensure(ctx, prefix); }
+Result<Folder> MountView::folder(const RequestContext& ctx, const std::string& prefix) {
+  return engine_->applier().ensure(ctx, prefix);
+}
 
 void MountView::expire(const std::string& key) { engine_->knowledge().floors().expire(key, engine_->shared().stamps.next()); }
 

@@ -33,7 +33,8 @@ class MountView final : public View {
   };
   [[nodiscard]] Result<Known> resolve(const RequestContext& ctx, const std::string& prefix, std::string_view name);
   /// The object that the folder `prefix` + `name` hides, if there is one.
-  [[nodiscard]] Result<std::optional<Known>> hidden_object(const RequestContext& ctx, const std::string& prefix, std::string_view name);
+  [[nodiscard]] Result<std::optional<Known>> hidden_object(const RequestContext& ctx, const std::string& prefix,
+                                                           std::string_view name);
   /// Waits for a flight that ends in one step.
   [[nodiscard]] Result<void> ended(const RequestContext& ctx, const FlightPtr& flight);
   [[nodiscard]] Result<FlightPtr> next_for_name(const RequestContext& ctx, const std::string& prefix, std::string_view name,

@@ -10,16 +10,16 @@ namespace {
 constexpr std::size_t kWalks = 64;
 }
 
-FlightPtr Engine::read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need) {
+FlightPtr Engine::read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
+                               WallNanos need) {
   bool mine = false;
   auto flight = flights_.join(FlightKind::kSubtree, prefix, need, shared_.stamps.next(), mine);
   if (!mine) return flight;
   const auto asked = question(ctx, store);
   store::ListRequest request;
   request.prefix = prefix;
-  list(asked, std::move(request), shared_.walk_lists, [self = shared_from_this(), asked, flight](Result<store::ListPage> page) {
-    self->subtree_page(asked, flight, page);
-  });
+  list(asked, std::move(request), shared_.walk_lists,
+       [self = shared_from_this(), asked, flight](Result<store::ListPage> page) { self->subtree_page(asked, flight, page); });
   return flight;
 }
 
@@ -71,7 +71,8 @@ Engine::WalkPosition Engine::walk_position(std::string_view prefix, WallNanos ne
   return position;
 }
 
-FlightPtr Engine::walk_on(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need) {
+FlightPtr Engine::walk_on(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
+                          WallNanos need) {
   std::string root;
   store::ListRequest request;
   WallNanos since = 0;
@@ -100,9 +101,8 @@ FlightPtr Engine::walk_on(const RequestContext& ctx, const store::ObjectStorePtr
     request.start_after = it->second.frontier();
   }
   const auto asked = question(ctx, store);
-  list(asked, std::move(request), shared_.walk_lists, [self = shared_from_this(), asked, flight](Result<store::ListPage> page) {
-    self->walk_page(asked, flight, page);
-  });
+  list(asked, std::move(request), shared_.walk_lists,
+       [self = shared_from_this(), asked, flight](Result<store::ListPage> page) { self->walk_page(asked, flight, page); });
   return flight;
 }
 

@@ -23,16 +23,16 @@ struct HttpRequest {
   std::string method = "GET";
   std::string url;  ///< absolute, already encoded: sent as it is
   std::vector<Header> headers;
-  std::span<const std::byte> body;   ///< must live until the call returns; re-sent from the start on a retry by curl
-  std::uint64_t expected_body = 0;   ///< bytes of the answer's body if known; sizes curl's buffer
+  std::span<const std::byte> body;  ///< must live until the call returns; re-sent from the start on a retry by curl
+  std::uint64_t expected_body = 0;  ///< bytes of the answer's body if known; sizes curl's buffer
 };
 
 struct HttpResponse {
   int status = 0;
-  std::vector<Header> headers;       ///< names lower-cased
-  std::string body;                  ///< of answers that did not go to the sink
+  std::vector<Header> headers;  ///< names lower-cased
+  std::string body;             ///< of answers that did not go to the sink
   [[nodiscard]] const std::string* header(std::string_view lower_name) const;
-  std::string remote;                ///< address that answered
+  std::string remote;  ///< address that answered
   double first_byte_ms = 0;
 };
 
@@ -45,12 +45,12 @@ class BodyRouter {
 };
 
 struct HttpClientOptions {
-  std::size_t max_connections = 64;         ///< in total
+  std::size_t max_connections = 64;  ///< in total
   std::size_t max_connections_per_host = 64;
   Nanos connect_timeout = std::chrono::seconds(3);
   Nanos stall_timeout = std::chrono::seconds(10);  ///< no byte for this long: kTimeout
   Nanos max_idle = std::chrono::seconds(15);       ///< idle connections older than this are not used again
-  std::string ca_bundle;                    ///< file; empty = the system's
+  std::string ca_bundle;                           ///< file; empty = the system's
   bool verify_tls = true;
   std::string user_agent = "thermocline/0.1";
   const Clock* clock = &Clock::system();
@@ -60,9 +60,11 @@ struct HttpClientOptions {
 class HttpClient {
  public:
   virtual ~HttpClient() = default;
-  /// Performs one exchange. Any HTTP status is success here; errors are transport errors: kUnavailable (refused, reset, DNS), kTimeout,
-  /// kTls, kCancelled, or the error that the sink returned. A reset on a reused connection before any answer is retried once.
-  [[nodiscard]] virtual Result<HttpResponse> perform(const RequestContext& ctx, const HttpRequest& request, BodyRouter* router) = 0;
+  /// Performs one exchange. Any HTTP status is success here; errors are transport errors: kUnavailable (refused, reset, DNS),
+  /// kTimeout, kTls, kCancelled, or the error that the sink returned. A reset on a reused connection before any answer is retried
+  /// once.
+  [[nodiscard]] virtual Result<HttpResponse> perform(const RequestContext& ctx, const HttpRequest& request,
+                                                     BodyRouter* router) = 0;
 };
 
 [[nodiscard]] std::unique_ptr<HttpClient> make_http_client(const HttpClientOptions& options);

@@ -59,8 +59,13 @@ struct Slot {
 class Server final : public HttpServer {
  public:
   Server(HttpServerOptions options, Handler handler, Fd listener, Fd wake, std::uint16_t port, std::shared_ptr<TlsContext> tls)
-      : options_(std::move(options)), handler_(std::move(handler)), listener_(std::move(listener)), wake_(std::move(wake)), port_(port),
-        tls_(std::move(tls)), acceptor_([this] { accept_loop(); }) {}
+      : options_(std::move(options)),
+        handler_(std::move(handler)),
+        listener_(std::move(listener)),
+        wake_(std::move(wake)),
+        port_(port),
+        tls_(std::move(tls)),
+        acceptor_([this] { accept_loop(); }) {}
   ~Server() override { stop(); }
 
   std::uint16_t port() const override { return port_; }
@@ -154,7 +159,8 @@ class Server final : public HttpServer {
   }
 
   void run(Slot& slot) {
-    auto plain = tls_ ? make_tls_socket(slot.fd.get(), tls_) : Result<std::unique_ptr<ServerSocket>>(make_plain_socket(slot.fd.get()));
+    auto plain =
+        tls_ ? make_tls_socket(slot.fd.get(), tls_) : Result<std::unique_ptr<ServerSocket>>(make_plain_socket(slot.fd.get()));
     if (plain) {
       ServerConnection connection(slot.fd.get(), **plain, stopping_);
       connection.serve(handler_, slot.busy);
@@ -216,7 +222,8 @@ Result<std::unique_ptr<HttpServer>> start_http_server(const HttpServerOptions& o
   const int one = 1;
   ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    if (errno == EADDRINUSE) return fail(Error(ErrorCode::kBusy, fmt::format("{}: the port is taken; choose another", where)).with_errno(errno));
+    if (errno == EADDRINUSE)
+      return fail(Error(ErrorCode::kBusy, fmt::format("{}: the port is taken; choose another", where)).with_errno(errno));
     return fail(errno_error(errno, where));
   }
   if (::listen(listener.get(), 1024) != 0) return fail(errno_error(errno, where));
@@ -224,7 +231,8 @@ Result<std::unique_ptr<HttpServer>> start_http_server(const HttpServerOptions& o
   if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return fail(errno_error(errno, where));
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (wake.get() < 0) return fail(errno_error(errno, where));
-  return std::make_unique<Server>(options, std::move(handler), std::move(listener), std::move(wake), ntohs(address.sin_port), std::move(tls));
+  return std::make_unique<Server>(options, std::move(handler), std::move(listener), std::move(wake), ntohs(address.sin_port),
+                                  std::move(tls));
 }
 
 }  // namespace thermo::net

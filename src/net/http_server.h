@@ -1,5 +1,6 @@
 #pragma once
-// A small HTTP/1.1 server: one thread per connection with a cap, Boost.Beast parses the head, the handler reads and writes bodies.
+// A small HTTP/1.1 server: one thread per connection with a cap, Boost.Beast parses the head, the handler reads and writes
+// bodies.
 
 #include <cstdint>
 #include <functional>
@@ -16,11 +17,11 @@ namespace thermo::net {
 /// Head of a request as received.
 struct ServerRequest {
   std::string method;
-  std::string target;                 ///< raw: path and query, still encoded
-  std::vector<Header> headers;        ///< names lower-cased, in order
+  std::string target;           ///< raw: path and query, still encoded
+  std::vector<Header> headers;  ///< names lower-cased, in order
   bool has_length = false;
   std::uint64_t content_length = 0;
-  bool chunked = false;               ///< Transfer-Encoding: chunked; read_body decodes it
+  bool chunked = false;  ///< Transfer-Encoding: chunked; read_body decodes it
   [[nodiscard]] const std::string* header(std::string_view lower_name) const;
 };
 
@@ -33,9 +34,10 @@ class Exchange {
   [[nodiscard]] virtual Result<std::size_t> read_body(std::span<std::byte> dst) = 0;
   /// The whole body, kInvalidArgument when larger than `limit`.
   [[nodiscard]] virtual Result<std::string> read_all(std::uint64_t limit) = 0;
-  /// Sends the status line and headers; `content_length` < 0: no body follows and none is announced. HEAD: announce the length, send nothing.
-  /// With a "transfer-encoding" header and `content_length` < 0 the body is what send_body gets, already framed. A body that ends short of
-  /// the announced length closes the connection. The head may wait for the first bytes of the body and leave with them.
+  /// Sends the status line and headers; `content_length` < 0: no body follows and none is announced. HEAD: announce the length,
+  /// send nothing. With a "transfer-encoding" header and `content_length` < 0 the body is what send_body gets, already framed. A
+  /// body that ends short of the announced length closes the connection. The head may wait for the first bytes of the body and
+  /// leave with them.
   [[nodiscard]] virtual Result<void> send_head(int status, const std::vector<Header>& headers, std::int64_t content_length) = 0;
   [[nodiscard]] virtual Result<void> send_body(std::span<const std::byte> bytes) = 0;
   /// send_head + send_body.
@@ -44,8 +46,8 @@ class Exchange {
   [[nodiscard]] virtual Result<void> send_file(int fd, std::uint64_t offset, std::uint64_t length) = 0;
   /// Closes the connection after this exchange; with `abort` at once and with a reset.
   virtual void close(bool abort) = 0;
-  /// The socket, for splicing; -1 when there is none (TLS). Before bytes are moved into it: send_body({}) so that the head leaves first,
-  /// and after it note_sent().
+  /// The socket, for splicing; -1 when there is none (TLS). Before bytes are moved into it: send_body({}) so that the head leaves
+  /// first, and after it note_sent().
   [[nodiscard]] virtual int socket() const = 0;
   /// Tells that the handler itself put `bytes` of the announced body into socket().
   virtual void note_sent(std::uint64_t bytes) = 0;
@@ -55,10 +57,10 @@ class Exchange {
 
 struct HttpServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;            ///< 0: any free one
-  std::size_t max_connections = 256; ///< beyond it: 503 and close
+  std::uint16_t port = 0;             ///< 0: any free one
+  std::size_t max_connections = 256;  ///< beyond it: 503 and close
   Nanos idle_timeout = std::chrono::seconds(65);
-  std::string tls_certificate;       ///< PEM files; both empty: plain http
+  std::string tls_certificate;  ///< PEM files; both empty: plain http
   std::string tls_key;
 };
 

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kFirstBuffer = 16 * 1024;
 /// An unread request body up to this size is read away so that the connection can be used again; a larger one closes it.
 constexpr std::uint64_t kDrainLimit = 256 * 1024;
-/// How long a closing connection waits for a silent peer, and for one that still sends a body that nobody wants: closing earlier would
-/// reset the connection, and the peer would see that in place of the answer.
+/// How long a closing connection waits for a silent peer, and for one that still sends a body that nobody wants: closing earlier
+/// would reset the connection, and the peer would see that in place of the answer.
 constexpr int kLingerMs = 500;
 constexpr Nanos kLingerTotal = std::chrono::seconds(5);
 constexpr std::size_t kMaxChunkLine = 4096;
@@ -271,8 +271,8 @@ Result<void> ServerConnection::send_head(int status, const std::vector<Header>& 
 
 Result<void> ServerConnection::flush(std::span<const std::byte> body, bool more) {
   if (pending_head_.empty() && body.empty()) return {};
-  std::array<iovec, 2> parts{{{pending_head_.data(), pending_head_.size()},
-                              {const_cast<void*>(static_cast<const void*>(body.data())), body.size()}}};
+  std::array<iovec, 2> parts{
+      {{pending_head_.data(), pending_head_.size()}, {const_cast<void*>(static_cast<const void*>(body.data())), body.size()}}};
   auto done = socket_.write(parts, more);
   pending_head_.clear();
   if (!done) broken_ = true;

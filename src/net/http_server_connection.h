@@ -17,7 +17,8 @@ class ServerConnection final : public Exchange {
  public:
   ServerConnection(int fd, ServerSocket& socket, const std::atomic<bool>& stopping);
 
-  /// Returns when the connection is to be closed. `busy` is true while a request is being served, so that stop() can tell idle ones.
+  /// Returns when the connection is to be closed. `busy` is true while a request is being served, so that stop() can tell idle
+  /// ones.
   void serve(const Handler& handler, std::atomic<bool>& busy);
 
   const ServerRequest& request() const override { return head_.request; }
@@ -52,18 +53,18 @@ class ServerConnection final : public Exchange {
   const std::atomic<bool>& stopping_;
   std::shared_ptr<void> state_;
 
-  std::vector<std::byte> buffer_;   ///< received and not consumed: [begin_, end_)
+  std::vector<std::byte> buffer_;  ///< received and not consumed: [begin_, end_)
   std::size_t begin_ = 0, end_ = 0;
 
   ParsedHead head_;
   bool expects_continue_ = false;
-  std::uint64_t body_left_ = 0;     ///< of a body with a length
+  std::uint64_t body_left_ = 0;  ///< of a body with a length
   std::uint64_t chunk_left_ = 0;
   bool chunks_begun_ = false, chunks_done_ = false;
 
-  std::string pending_head_;        ///< formatted, not yet sent
+  std::string pending_head_;  ///< formatted, not yet sent
   bool head_sent_ = false;
-  bool bodyless_ = false;           ///< HEAD, 1xx, 204, 304: bytes of a body are swallowed
+  bool bodyless_ = false;  ///< HEAD, 1xx, 204, 304: bytes of a body are swallowed
   std::int64_t announced_ = -1;
   std::uint64_t sent_ = 0;
   bool close_ = false, abort_ = false, broken_ = false;

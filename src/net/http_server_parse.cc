@@ -33,7 +33,8 @@ Result<ParsedHead> parse_request_head(std::string_view head) {
   // One call may stop after the request line; go on until the head is done.
   while (!parser.is_header_done() && used < head.size()) {
     const std::size_t n = parser.put(boost::asio::buffer(head.data() + used, head.size() - used), ec);
-    if (ec && ec != http::error::need_more) return fail(ErrorCode::kInvalidArgument, fmt::format("bad request head: {}", ec.message()));
+    if (ec && ec != http::error::need_more)
+      return fail(ErrorCode::kInvalidArgument, fmt::format("bad request head: {}", ec.message()));
     if (n == 0) break;
     used += n;
   }

@@ -1,5 +1,6 @@
 #pragma once
-// Private to net: the head of one request, parsed by Boost.Beast behind this border so that its headers cost one translation unit.
+// Private to net: the head of one request, parsed by Boost.Beast behind this border so that its headers cost one translation
+// unit.
 
 #include <string_view>
 

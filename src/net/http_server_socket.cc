@@ -17,7 +17,8 @@ namespace thermo::net {
 namespace {
 
 Error socket_error(int err, std::string_view what) {
-  if (err == EAGAIN || err == EWOULDBLOCK) return Error(ErrorCode::kTimeout, fmt::format("{}: the peer is silent", what)).with_errno(err);
+  if (err == EAGAIN || err == EWOULDBLOCK)
+    return Error(ErrorCode::kTimeout, fmt::format("{}: the peer is silent", what)).with_errno(err);
   return Error(ErrorCode::kUnavailable, fmt::format("{}: connection lost", what)).with_errno(err);
 }
 
@@ -153,7 +154,9 @@ class TlsSocket final : public ServerSocket {
 
  private:
   static constexpr std::size_t kOneRecord = 16 * 1024;
-  static std::span<const std::byte> bytes_of(const iovec& part) { return {static_cast<const std::byte*>(part.iov_base), part.iov_len}; }
+  static std::span<const std::byte> bytes_of(const iovec& part) {
+    return {static_cast<const std::byte*>(part.iov_base), part.iov_len};
+  }
 
   Result<void> write_all(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
@@ -179,9 +182,11 @@ Result<std::shared_ptr<TlsContext>> make_tls_context(const std::string& certific
   auto context = std::make_shared<TlsContext>(SSL_CTX_new(TLS_server_method()));
   if (!context->get()) return fail(ErrorCode::kTls, fmt::format("cannot set up TLS: {}", tls_reason()));
   if (SSL_CTX_use_certificate_chain_file(context->get(), certificate.c_str()) != 1)
-    return fail(ErrorCode::kTls, fmt::format("TLS certificate '{}' cannot be used (PEM expected): {}", certificate, tls_reason()));
+    return fail(ErrorCode::kTls,
+                fmt::format("TLS certificate '{}' cannot be used (PEM expected): {}", certificate, tls_reason()));
   if (SSL_CTX_use_PrivateKey_file(context->get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return fail(ErrorCode::kTls, fmt::format("TLS key '{}' cannot be used with certificate '{}': {}", key, certificate, tls_reason()));
+    return fail(ErrorCode::kTls,
+                fmt::format("TLS key '{}' cannot be used with certificate '{}': {}", key, certificate, tls_reason()));
   return context;
 }
 
@@ -191,7 +196,8 @@ Result<std::unique_ptr<ServerSocket>> make_tls_socket(int fd, const std::shared_
   SSL* ssl = SSL_new(context->get());
   if (!ssl) return fail(ErrorCode::kTls, fmt::format("cannot start TLS: {}", tls_reason()));
   auto socket = std::make_unique<TlsSocket>(fd, ssl, context);
-  if (SSL_set_fd(ssl, fd) != 1 || SSL_accept(ssl) != 1) return fail(ErrorCode::kTls, fmt::format("TLS handshake: {}", tls_reason()));
+  if (SSL_set_fd(ssl, fd) != 1 || SSL_accept(ssl) != 1)
+    return fail(ErrorCode::kTls, fmt::format("TLS handshake: {}", tls_reason()));
   return socket;
 }
 

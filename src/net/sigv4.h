@@ -1,5 +1,6 @@
 #pragma once
-// AWS Signature Version 4 for S3: one canonicaliser that signs (client) and verifies (server). The path is encoded once and never normalised.
+// AWS Signature Version 4 for S3: one canonicaliser that signs (client) and verifies (server). The path is encoded once and never
+// normalised.
 
 #include <optional>
 #include <string>
@@ -31,13 +32,13 @@ extern const std::string kEmptySha256;
 
 struct SigningInput {
   std::string method;
-  std::string encoded_path;                                   ///< as it is sent, at least "/"
-  std::vector<std::pair<std::string, std::string>> query;     ///< decoded names and values
-  std::vector<Header> headers;                                ///< all that are to be signed; names in any case, host included
-  std::string payload_hash;                                   ///< hexadecimal sha256 or UNSIGNED-PAYLOAD ...
+  std::string encoded_path;                                ///< as it is sent, at least "/"
+  std::vector<std::pair<std::string, std::string>> query;  ///< decoded names and values
+  std::vector<Header> headers;                             ///< all that are to be signed; names in any case, host included
+  std::string payload_hash;                                ///< hexadecimal sha256 or UNSIGNED-PAYLOAD ...
   std::string region;
   std::string service = "s3";
-  std::string amz_date;                                       ///< "20261130T220238Z"
+  std::string amz_date;  ///< "20261130T220238Z"
 };
 
 /// The canonical request, for tests against published vectors and for error answers.
@@ -57,8 +58,8 @@ struct VerifyResult {
   std::string access_key_id;
   std::string detail;  ///< for the error body
 };
-/// Verifies header or query (presigned) authentication of a received request. `find_secret` returns the secret of an access key id.
-/// `region` empty: any is accepted. Skew beyond 15 minutes is kSkewed. The body's hash is taken from x-amz-content-sha256.
+/// Verifies header or query (presigned) authentication of a received request. `find_secret` returns the secret of an access key
+/// id. `region` empty: any is accepted. Skew beyond 15 minutes is kSkewed. The body's hash is taken from x-amz-content-sha256.
 class SecretFinder {
  public:
   virtual ~SecretFinder() = default;

@@ -9,11 +9,11 @@ using cache::ByteRange;
 using cache::kMaxFillBytes;
 using cache::kPageBytes;
 
-// Growth at a stall: twice at the first one, four times from then on, but never more than so many times what the stream has already
-// read. Measured choice: with requests of the kernel's read-ahead (256 KiB, 512 KiB, then 1 MiB), 25 ms to the first byte and 90 MB/s
-// per connection, 16 GETs of 8 MiB are in flight after about 2.5 round trips; with doubling alone it is 4. A reader that starts at the
-// front of a file it touched nowhere else is most likely copying it; one that starts inside it reads a column chunk and stops
-// soon, so it has to prove more.
+// Growth at a stall: twice at the first one, four times from then on, but never more than so many times what the stream has
+// already read. Measured choice: with requests of the kernel's read-ahead (256 KiB, 512 KiB, then 1 MiB), 25 ms to the first byte
+// and 90 MB/s per connection, 16 GETs of 8 MiB are in flight after about 2.5 round trips; with doubling alone it is 4. A reader
+// that starts at the front of a file it touched nowhere else is most likely copying it; one that starts inside it reads a column
+// chunk and stops soon, so it has to prove more.
 constexpr std::uint64_t kFirstGrowth = 2;
 constexpr std::uint64_t kGrowth = 4;
 constexpr std::uint64_t kGrowthPerReadFront = 32;
@@ -22,7 +22,8 @@ constexpr std::uint64_t kGrowthPerReadInside = 4;
 // Requests of one kernel read-ahead may overtake each other: two of 1 MiB are in flight per file.
 constexpr std::uint64_t kReorder = 2u << 20;
 
-// A first read inside a file asks ahead only from this size on: header probes and lookups in an index are smaller and touch one page.
+// A first read inside a file asks ahead only from this size on: header probes and lookups in an index are smaller and touch one
+// page.
 constexpr std::uint64_t kStreamingRead = 64u << 10;
 
 // So many reads in order earn a window that a short seek keeps.
@@ -147,8 +148,8 @@ ByteRange PrefetchWindow::ask(Stream& s, std::uint64_t from, std::uint64_t to, s
   to = std::min(align_up(to, kPageBytes), size_);
   if (to <= from) return {};
   if (to - from > available) {
-    // Whole GETs where one fits; what does not fit is asked for by a later read. A reader that has bytes ahead, or reads much in order, can
-    // wait for memory (see starved); any other gets the pages that there is memory for.
+    // Whole GETs where one fits; what does not fit is asked for by a later read. A reader that has bytes ahead, or reads much in
+    // order, can wait for memory (see starved); any other gets the pages that there is memory for.
     to = from + available;
     const std::uint64_t whole = align_down(to, kMaxFillBytes);
     if (whole <= from && (s.ahead > s.high || s.window >= kMaxFillBytes)) return {};

@@ -8,9 +8,9 @@
 
 namespace thermo::read {
 
-/// Follows up to kStreams places at which a handle reads in order (a whole file, or the column chunks of a table read side by side).
-/// A stream keeps `window` bytes asked for ahead of its furthest read; the window grows when the reader had to wait. Reads out of any
-/// order ask for nothing.
+/// Follows up to kStreams places at which a handle reads in order (a whole file, or the column chunks of a table read side by
+/// side). A stream keeps `window` bytes asked for ahead of its furthest read; the window grows when the reader had to wait. Reads
+/// out of any order ask for nothing.
 ///
 /// All answers start and end on whole pages (cache::kPageBytes) or at the end of the object: pages are what a cache fills anyway.
 /// Not thread-safe. About 1 KiB.
@@ -18,13 +18,13 @@ class PrefetchWindow {
  public:
   PrefetchWindow(std::uint64_t object_size, const Options& options) : size_(object_size), options_(options) {}
 
-  /// One read, in the order of arrival, told once. `stalled`: its bytes were not here yet. `available`: bytes of memory that may be asked
-  /// for now. Returns what to fetch (length 0 = nothing), at most `available` bytes; may overlap the read itself, so that the read and
-  /// what follows it become one request. What one sequential reader gets over time has neither gap nor overlap.
+  /// One read, in the order of arrival, told once. `stalled`: its bytes were not here yet. `available`: bytes of memory that may
+  /// be asked for now. Returns what to fetch (length 0 = nothing), at most `available` bytes; may overlap the read itself, so
+  /// that the read and what follows it become one request. What one sequential reader gets over time has neither gap nor overlap.
   [[nodiscard]] cache::ByteRange on_read(cache::ByteRange read, bool stalled, std::uint64_t available);
 
-  /// For a read that has to wait: the rest of its GET, when its stream reads in order and nothing that it lacks was asked for, because
-  /// there was no memory. `taken`: it is asked for now. Length 0 otherwise.
+  /// For a read that has to wait: the rest of its GET, when its stream reads in order and nothing that it lacks was asked for,
+  /// because there was no memory. `taken`: it is asked for now. Length 0 otherwise.
   [[nodiscard]] cache::ByteRange starved(cache::ByteRange read, bool taken);
 
   /// Of the range answered last to some read only the first `admitted` bytes were taken: the rest will be asked for again.
@@ -41,16 +41,16 @@ class PrefetchWindow {
 
  private:
   struct Stream {
-    std::uint64_t begin = 0;       ///< lowest offset read
-    std::uint64_t high = 0;        ///< highest end read
-    std::uint64_t ahead = 0;       ///< end of what was asked for
+    std::uint64_t begin = 0;  ///< lowest offset read
+    std::uint64_t high = 0;   ///< highest end read
+    std::uint64_t ahead = 0;  ///< end of what was asked for
     std::uint64_t window = 0;
     std::uint64_t read_bytes = 0;  ///< of the last kDensitySpan bytes or so: together with `span` how dense the reads are
     std::uint64_t span = 0;
-    std::uint64_t last_used = 0;   ///< 0 = empty slot
+    std::uint64_t last_used = 0;  ///< 0 = empty slot
     std::uint32_t stalls = 0;
-    std::uint32_t run = 0;         ///< dense reads in a row that moved on
-    bool first = false;            ///< the handle's first stream
+    std::uint32_t run = 0;  ///< dense reads in a row that moved on
+    bool first = false;     ///< the handle's first stream
   };
 
   [[nodiscard]] std::size_t find(std::uint64_t offset) const;

@@ -29,7 +29,8 @@ RequestContext detached(const RequestContext& ctx, Priority priority) {
 
 class WindowReader final : public Reader {
  public:
-  WindowReader(const RequestContext& ctx, cache::ObjectPtr object, std::string_view name, const Options& options, MemoryBudget& memory)
+  WindowReader(const RequestContext& ctx, cache::ObjectPtr object, std::string_view name, const Options& options,
+               MemoryBudget& memory)
       : object_(std::move(object)), size_(object_->ref().size), options_(options), memory_(memory), window_(size_, options) {
     if (!has_footer(name) || size_ <= options_.tail_bytes) return;
     wants_trailer_.store(true, std::memory_order_relaxed);
@@ -53,8 +54,8 @@ class WindowReader final : public Reader {
 
  private:
   Result<cache::PageReply> first_read(const RequestContext& ctx, ByteRange range, std::span<std::byte> scratch) {
-    // Asked without waiting first: only so do we know whether the reader outran its window. What it misses is requested together with
-    // what comes after it, before anybody waits for it.
+    // Asked without waiting first: only so do we know whether the reader outran its window. What it misses is requested together
+    // with what comes after it, before anybody waits for it.
     auto reply = object_->read(ctx.waiting(false), range, scratch);
     const bool stalled = !reply && reply.error().code() == ErrorCode::kWouldWaitStore;
     const std::uint64_t available = memory_.available(Priority::kPrefetch);
@@ -70,8 +71,8 @@ class WindowReader final : public Reader {
     return object_->read(ctx, range, scratch);
   }
 
-  /// A store that is faster than the disk fills the memory with pages on their way to it. Then a reader in order goes at the disk's pace,
-  /// in whole GETs.
+  /// A store that is faster than the disk fills the memory with pages on their way to it. Then a reader in order goes at the
+  /// disk's pace, in whole GETs.
   void fetch_when_there_is_room(const RequestContext& ctx, ByteRange range) {
     ByteRange get = starved(range, false);
     if (get.length == 0) return;
@@ -132,8 +133,8 @@ class WindowReader final : public Reader {
 
 }  // namespace
 
-std::unique_ptr<Reader> open_reader(const RequestContext& ctx, cache::ObjectPtr object, std::string_view name, const Options& options,
-                                    MemoryBudget& memory) {
+std::unique_ptr<Reader> open_reader(const RequestContext& ctx, cache::ObjectPtr object, std::string_view name,
+                                    const Options& options, MemoryBudget& memory) {
   return std::make_unique<WindowReader>(ctx, std::move(object), name, options, memory);
 }
 

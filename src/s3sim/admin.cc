@@ -25,7 +25,8 @@ Result<std::uint64_t> rate_of(const Json& value) {
 std::uint64_t number_or(const S3Request& request, std::string_view name, std::uint64_t otherwise) {
   const auto* text = request.param(name);
   std::uint64_t value = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ptr != text->data() + text->size()) return otherwise;
+  if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ptr != text->data() + text->size())
+    return otherwise;
   return value;
 }
 
@@ -51,10 +52,17 @@ std::string Simulator::stats_json() {
     const auto kind = static_cast<FaultKind>(i);
     if (stats_.faults(kind) > 0) faults[std::string(to_string(kind))] = stats_.faults(kind);
   }
-  for (auto& record : stats_.records()) ranges.push_back({{"key", std::move(record.key)}, {"offset", record.offset}, {"length", record.length}});
-  const Json all{{"requests", requests}, {"total", sum}, {"bytes_in", stats_.bytes_in()}, {"bytes_out", stats_.bytes_out()},
-                 {"faults", faults}, {"list_pages", stats_.requests(Op::kList)}, {"in_flight", stats_.in_flight()},
-                 {"in_flight_max", stats_.in_flight_max()}, {"ranges", ranges}};
+  for (auto& record : stats_.records())
+    ranges.push_back({{"key", std::move(record.key)}, {"offset", record.offset}, {"length", record.length}});
+  const Json all{{"requests", requests},
+                 {"total", sum},
+                 {"bytes_in", stats_.bytes_in()},
+                 {"bytes_out", stats_.bytes_out()},
+                 {"faults", faults},
+                 {"list_pages", stats_.requests(Op::kList)},
+                 {"in_flight", stats_.in_flight()},
+                 {"in_flight_max", stats_.in_flight_max()},
+                 {"ranges", ranges}};
   return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -72,8 +80,10 @@ Result<void> Simulator::set_options(std::string_view text) {
     } else if (name == "total") {
       TRY_ASSIGN(next.total, rate_of(value));
     } else {
-      return fail(ErrorCode::kInvalidArgument,
-                  fmt::format("option '{}' is unknown or not a number; there are first_byte_ms, per_connection, total, clock_offset_s", name));
+      return fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("option '{}' is unknown or not a number; there are first_byte_ms, per_connection, total, clock_offset_s",
+                      name));
     }
   }
   MutexLock lock(mutex_);
@@ -126,7 +136,8 @@ void Simulator::admin(net::Exchange& exchange, std::string_view path) {
     if (!made) return reply_error(exchange, made.error());
     reply(exchange, 200, {{"created", *made}});
   } else {
-    reply(exchange, 404, {{"error", "there are GET stats, POST reset, PUT faults, PUT options, POST bulk?bucket=B&prefix=P&count=N&size=S"}});
+    reply(exchange, 404,
+          {{"error", "there are GET stats, POST reset, PUT faults, PUT options, POST bulk?bucket=B&prefix=P&count=N&size=S"}});
   }
 }
 

@@ -141,9 +141,7 @@ void deliver(const Delivery& delivery, Answer answer, const std::optional<Fault>
                        fault->kind == FaultKind::kFlip;
     if (known && !send_up_to(delivery, *answer.body, middle, sent)) return exchange.close(true);
     switch (fault->kind) {
-      case FaultKind::kReset:
-        (void)exchange.send_body({});
-        return exchange.close(true);
+      case FaultKind::kReset: (void)exchange.send_body({}); return exchange.close(true);
       case FaultKind::kCut: return exchange.close(false);
       case FaultKind::kStall:
         (void)exchange.send_body({});

@@ -1,5 +1,6 @@
 #pragma once
-// Private to s3sim: an answer before it is sent, and the one place that sends it: late, slowly, or wrong, as options and faults say.
+// Private to s3sim: an answer before it is sent, and the one place that sends it: late, slowly, or wrong, as options and faults
+// say.
 
 #include <memory>
 #include <optional>
@@ -53,7 +54,7 @@ struct Delivery {
   SharedPacer& total;
   std::uint64_t per_connection = 0;  ///< bytes per second, 0 = no limit
   std::uint64_t total_rate = 0;
-  MonoTime not_before{};             ///< the first byte leaves at this time
+  MonoTime not_before{};  ///< the first byte leaves at this time
 };
 
 /// Waits for the bytes of one step, 0 rates do not wait; false when the server stops.
@@ -61,8 +62,8 @@ struct Delivery {
 /// Bytes per step under the limits, UINT64_MAX without any.
 [[nodiscard]] std::uint64_t pace_step(const Delivery& delivery);
 
-/// Sends it all, or what the fault leaves of it. Faults of the kinds etag, checksum and truncated_list were applied by the caller.
-/// Failures of the connection end the exchange quietly: the peer is gone.
+/// Sends it all, or what the fault leaves of it. Faults of the kinds etag, checksum and truncated_list were applied by the
+/// caller. Failures of the connection end the exchange quietly: the peer is gone.
 void deliver(const Delivery& delivery, Answer answer, const std::optional<Fault>& fault);
 
 }  // namespace thermo::s3sim

@@ -23,8 +23,7 @@ class Keys final : public net::SecretFinder {
 S3Result<void> Simulator::authenticate(const Call& call) const {
   if (!options_.check_signatures) return {};
   const auto& http = call.exchange.request();
-  const auto verified =
-      net::verify(http.method, http.target, http.headers, Keys(options_.keys), options_.region, wall(call));
+  const auto verified = net::verify(http.method, http.target, http.headers, Keys(options_.keys), options_.region, wall(call));
   using net::AuthFailure;
   switch (verified.failure) {
     case AuthFailure::kNone: return {};
@@ -33,8 +32,9 @@ S3Result<void> Simulator::authenticate(const Call& call) const {
     case AuthFailure::kUnknownKey:
       return refuse(403, "InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.");
     case AuthFailure::kSignatureMismatch:
-      return refuse(403, "SignatureDoesNotMatch",
-                    "The request signature we calculated does not match the signature you provided. Check your key and signing method.");
+      return refuse(
+          403, "SignatureDoesNotMatch",
+          "The request signature we calculated does not match the signature you provided. Check your key and signing method.");
     case AuthFailure::kSkewed: {
       S3Error error{403, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large."};
       error.fields = {{"ServerTime", iso_time(wall(call))}, {"MaxAllowedSkewMilliseconds", "900000"}};

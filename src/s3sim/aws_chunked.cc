@@ -30,7 +30,8 @@ S3Result<AwsChunkedBody> decode_aws_chunked(std::string_view framed) {
     if (size_text.empty() || ec != std::errc() || ptr != size_text.data() + size_text.size())
       return refuse(400, "InvalidChunkSizeError", fmt::format("'{}' is not the size of a chunk", size_text));
     if (size == 0) break;
-    if (framed.size() < size || framed.size() - size < 2 || framed.substr(size, 2) != "\r\n") return tl::unexpected<S3Error>(incomplete());
+    if (framed.size() < size || framed.size() - size < 2 || framed.substr(size, 2) != "\r\n")
+      return tl::unexpected<S3Error>(incomplete());
     out.data += framed.substr(0, size);
     framed.remove_prefix(size + 2);
   }

@@ -13,7 +13,8 @@ struct AwsChunkedBody {
   Headers trailers;  ///< names lower-cased, x-amz-trailer-signature left out
 };
 
-/// `framed` is the whole body as it came (transfer chunks already removed). An error is the answer 400 InvalidChunkSizeError / IncompleteBody.
+/// `framed` is the whole body as it came (transfer chunks already removed). An error is the answer 400 InvalidChunkSizeError /
+/// IncompleteBody.
 [[nodiscard]] S3Result<AwsChunkedBody> decode_aws_chunked(std::string_view framed);
 
 }  // namespace thermo::s3sim

@@ -17,8 +17,8 @@ struct BucketInfo {
 
 /// Condition of a write, checked together with the write. ETags with or without quotes.
 struct WriteCondition {
-  bool if_absent = false;   ///< If-None-Match: *
-  std::string if_match;     ///< empty = any
+  bool if_absent = false;  ///< If-None-Match: *
+  std::string if_match;    ///< empty = any
 };
 
 /// Does `current` (null: no object) satisfy the condition? S3's answers: 412, and 404 for If-Match on a missing key.
@@ -38,7 +38,8 @@ class Backend {
   [[nodiscard]] virtual S3Result<ObjectPtr> put(const std::string& bucket, const std::string& key, Object object,
                                                 const WriteCondition& condition) = 0;
   /// A key that does not exist counts as removed.
-  [[nodiscard]] virtual S3Result<void> remove(const std::string& bucket, const std::string& key, const WriteCondition& condition) = 0;
+  [[nodiscard]] virtual S3Result<void> remove(const std::string& bucket, const std::string& key,
+                                              const WriteCondition& condition) = 0;
   /// `stale_by` > 0: as the bucket was that long ago (memory only; elsewhere it is the present).
   [[nodiscard]] virtual S3Result<ListPage> list(const std::string& bucket, const ListQuery& query, Nanos stale_by) = 0;
 };

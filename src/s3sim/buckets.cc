@@ -49,7 +49,11 @@ std::optional<std::string> read_token(std::string_view token) {
 }
 
 S3Error invalid_argument(std::string_view name, std::string_view value, std::string message) {
-  return {400, "InvalidArgument", std::move(message), {}, {{"ArgumentName", std::string(name)}, {"ArgumentValue", std::string(value)}}};
+  return {400,
+          "InvalidArgument",
+          std::move(message),
+          {},
+          {{"ArgumentName", std::string(name)}, {"ArgumentValue", std::string(value)}}};
 }
 
 std::string value_or(const S3Request& request, std::string_view name) {
@@ -63,13 +67,15 @@ S3Result<std::uint32_t> max_keys(const S3Request& request) {
   std::uint32_t value = 0;
   const auto [ptr, ec] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (ec != std::errc() || ptr != text->data() + text->size() || value > INT32_MAX)
-    return tl::unexpected<S3Error>(invalid_argument("maxKeys", *text, "Provided max-keys not an integer or within integer range"));
+    return tl::unexpected<S3Error>(
+        invalid_argument("maxKeys", *text, "Provided max-keys not an integer or within integer range"));
   return std::min(value, kMaxKeys);
 }
 
 std::string entry(const ListItem& item, const Names& names, bool owner) {
-  std::string out = "<Contents>" + names.element("Key", item.name) + xml_element("LastModified", iso_time(item.object->modified)) +
-                    xml_element("ETag", item.object->etag) + xml_element("Size", std::to_string(item.object->size));
+  std::string out = "<Contents>" + names.element("Key", item.name) +
+                    xml_element("LastModified", iso_time(item.object->modified)) + xml_element("ETag", item.object->etag) +
+                    xml_element("Size", std::to_string(item.object->size));
   if (owner) out += kOwner;
   return out + "<StorageClass>STANDARD</StorageClass></Contents>";
 }
@@ -90,7 +96,9 @@ S3Result<Answer> Simulator::list_objects(Call& call, Nanos stale_by) {
   const auto* token = v2 ? request.param("continuation-token") : nullptr;
   if (token) {
     const auto from = read_token(*token);
-    if (!from) return tl::unexpected<S3Error>(invalid_argument("continuation-token", *token, "The continuation token provided is incorrect"));
+    if (!from)
+      return tl::unexpected<S3Error>(
+          invalid_argument("continuation-token", *token, "The continuation token provided is incorrect"));
     query.from = *from;
   }
   const std::string encoding = value_or(request, "encoding-type");
@@ -103,7 +111,8 @@ S3Result<Answer> Simulator::list_objects(Call& call, Nanos stale_by) {
   if (!listed) return tl::unexpected<S3Error>(std::move(listed).error());
   const ListPage& page = *listed;
 
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  std::string out =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   out += xml_element("Name", request.bucket) + names.element("Prefix", query.prefix);
   if (!v2) out += names.element("Marker", query.after);
   if (v2 && token) out += xml_element("ContinuationToken", *token);
@@ -126,7 +135,8 @@ S3Result<Answer> Simulator::list_objects(Call& call, Nanos stale_by) {
 }
 
 S3Result<Answer> Simulator::list_buckets() {
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListAllMyBucketsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  std::string out =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListAllMyBucketsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   out += kOwner;
   out += "<Buckets>";
   for (const auto& bucket : backend_->buckets()) {
@@ -156,8 +166,9 @@ S3Result<Answer> Simulator::bucket_op(Call& call) {
   }
   // The oldest region has no name of its own here.
   const std::string where = region() == "us-east-1" ? std::string() : region();
-  return Answer::xml(200, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<LocationConstraint xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
-                              xml_escape(where) + "</LocationConstraint>");
+  return Answer::xml(
+      200, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<LocationConstraint xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
+               xml_escape(where) + "</LocationConstraint>");
 }
 
 }  // namespace thermo::s3sim

@@ -12,11 +12,11 @@ namespace thermo::s3sim {
 struct ByteSpan {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
-  bool partial = false;   ///< 206 with Content-Range, else 200
+  bool partial = false;  ///< 206 with Content-Range, else 200
 };
 
-/// The bytes that a Range header asks of an object of `size` bytes; nullopt = 416. A header that S3 ignores (several ranges, not "bytes",
-/// backwards, no number) gives the whole object.
+/// The bytes that a Range header asks of an object of `size` bytes; nullopt = 416. A header that S3 ignores (several ranges, not
+/// "bytes", backwards, no number) gives the whole object.
 [[nodiscard]] std::optional<ByteSpan> resolve_range(std::string_view range, std::uint64_t size);
 
 /// Is `etag` (quoted) among the tags of an If-Match header: "*", one, or a comma list, quotes optional?

@@ -51,7 +51,8 @@ const KindInfo& info(FaultKind kind) { return kKinds[static_cast<std::size_t>(ki
 
 tl::unexpected<Error> bad(std::string_view rule, std::string_view why) {
   return fail(ErrorCode::kInvalidArgument,
-              fmt::format("fault '{}': {}; write kind=probability[:param][@OP+OP][*count], such as slowdown=0.1:2s@GET+LIST*20", rule, why));
+              fmt::format("fault '{}': {}; write kind=probability[:param][@OP+OP][*count], such as slowdown=0.1:2s@GET+LIST*20",
+                          rule, why));
 }
 
 template <class Number>
@@ -86,7 +87,9 @@ Result<FaultRule> parse_rule(std::string_view whole) {
   std::optional<std::uint32_t> ops;
   if (const std::size_t at = text.rfind('@'); at != std::string_view::npos) {
     ops = parse_ops(text.substr(at + 1));
-    if (!ops) return bad(whole, fmt::format("'{}' are not operations (GET, HEAD, LIST, PUT, DELETE, PART ... or ALL)", text.substr(at + 1)));
+    if (!ops)
+      return bad(whole,
+                 fmt::format("'{}' are not operations (GET, HEAD, LIST, PUT, DELETE, PART ... or ALL)", text.substr(at + 1)));
     text = text.substr(0, at);
   }
   const std::size_t equals = text.find('=');

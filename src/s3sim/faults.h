@@ -4,8 +4,8 @@
 //   spec  = rule *( "," rule )                     (empty: no faults)
 //   rule  = kind "=" probability [ ":" param ] [ "@" op *( "+" op ) ] [ "*" count ]
 //
-// `probability` is 0..1, `op` a name of Op (GET, HEAD, LIST, PUT, DELETE, PART ...) or ALL, `count` the most times the rule fires.
-// Durations are written as "2s" or "500ms".
+// `probability` is 0..1, `op` a name of Op (GET, HEAD, LIST, PUT, DELETE, PART ...) or ALL, `count` the most times the rule
+// fires. Durations are written as "2s" or "500ms".
 //
 //   kind           param          default ops     effect
 //   slowdown       Retry-After    ALL             503 SlowDown
@@ -30,9 +30,9 @@
 //   put_lost       -              writes          the connection closes after the write took effect
 //   truncated_list -              LIST            the page lacks its last entry and says IsTruncated=false
 //
-// A rule sees only requests of its ops; one of the second half only answers on which it can show (a 2xx with a body, an ETag, a checksum).
-// Each rule draws from a generator of its own, seeded from (seed, place in the spec): the n-th request that a rule sees has the same fate in
-// every run, whatever other requests come between. Of the rules that strike one request the first wins.
+// A rule sees only requests of its ops; one of the second half only answers on which it can show (a 2xx with a body, an ETag, a
+// checksum). Each rule draws from a generator of its own, seeded from (seed, place in the spec): the n-th request that a rule
+// sees has the same fate in every run, whatever other requests come between. Of the rules that strike one request the first wins.
 
 #include <array>
 #include <cstdint>
@@ -52,9 +52,28 @@ namespace thermo::s3sim {
 
 enum class FaultKind {
   // Decided before the request is served.
-  kSlowDown, kError500, kError403, kExpired, kConflict409, kError200, kDrop, kSlowFirst, kRedirect301, kRedirect307, kRegion400, kStaleList,
+  kSlowDown,
+  kError500,
+  kError403,
+  kExpired,
+  kConflict409,
+  kError200,
+  kDrop,
+  kSlowFirst,
+  kRedirect301,
+  kRedirect307,
+  kRegion400,
+  kStaleList,
   // Decided when the answer is known.
-  kReset, kCut, kStall, kFlip, kEtag, kChecksum, kPutAfter, kPutLost, kTruncatedList,
+  kReset,
+  kCut,
+  kStall,
+  kFlip,
+  kEtag,
+  kChecksum,
+  kPutAfter,
+  kPutLost,
+  kTruncatedList,
 };
 inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kTruncatedList) + 1;
 [[nodiscard]] std::string_view to_string(FaultKind kind);
@@ -62,9 +81,9 @@ inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kTruncatedList) +
 struct FaultRule {
   FaultKind kind = FaultKind::kSlowDown;
   double probability = 0;
-  std::string text;           ///< param as written; empty = none
-  Nanos duration{0};          ///< param of the kinds that take a time; their default when none was given
-  std::uint32_t ops = 0;      ///< bit per Op
+  std::string text;       ///< param as written; empty = none
+  Nanos duration{0};      ///< param of the kinds that take a time; their default when none was given
+  std::uint32_t ops = 0;  ///< bit per Op
   std::uint64_t count = UINT64_MAX;
 };
 
@@ -74,7 +93,7 @@ struct FaultRule {
 /// A fault that strikes one request.
 struct Fault {
   FaultKind kind = FaultKind::kSlowDown;
-  double position = 0;        ///< in [0, 1): where in the body
+  double position = 0;  ///< in [0, 1): where in the body
   std::string text;
   Nanos duration{0};
 };

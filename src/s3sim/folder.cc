@@ -59,7 +59,7 @@ class TreeCursor final : public KeyCursor {
     struct stat st{};
     // A file that goes while it is listed is shown as empty: the listing is of a moment before.
     (void)::stat((root_ + "/" + key_).c_str(), &st);
-  return describe(st, nullptr);
+    return describe(st, nullptr);
   }
 
  private:
@@ -151,7 +151,8 @@ class FolderBackend final : public Backend {
     if (!valid_bucket(bucket)) return refuse(400, "InvalidBucketName", "The specified bucket is not valid.");
     if (::mkdir((folder_ + "/" + bucket).c_str(), 0755) == 0) return {};
     if (errno == EEXIST)
-      return refuse(409, "BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.");
+      return refuse(409, "BucketAlreadyOwnedByYou",
+                    "Your previous request to create the named bucket succeeded and you already own it.");
     return refuse(500, "InternalError", fmt::format("mkdir: {}", std::strerror(errno)));
   }
 
@@ -173,8 +174,10 @@ class FolderBackend final : public Backend {
     return describe(st, std::move(file));
   }
 
-  S3Result<ObjectPtr> put(const std::string& bucket, const std::string& key, Object object, const WriteCondition& condition) override {
-    if (!natural(key)) return refuse(400, "InvalidArgument", "Folder mode keeps keys as paths of plain files; use --memory for other keys");
+  S3Result<ObjectPtr> put(const std::string& bucket, const std::string& key, Object object,
+                          const WriteCondition& condition) override {
+    if (!natural(key))
+      return refuse(400, "InvalidArgument", "Folder mode keeps keys as paths of plain files; use --memory for other keys");
     const std::string temporary = fmt::format("{}/{}/{}{}", folder_, bucket, kTemporary, next_id());
     if (const int err = write_file(temporary, *object.data); err != 0)
       return refuse(500, "InternalError", fmt::format("write: {}", std::strerror(err)));
@@ -189,7 +192,8 @@ class FolderBackend final : public Backend {
     if (!current && current.error().code != "NoSuchKey") return tl::unexpected<S3Error>(current.error());
     S3_TRY(check_condition(condition, current.value_or(nullptr), key));
     if (!current) return {};
-    if (::unlink(path(bucket, key).c_str()) != 0 && errno != ENOENT) return refuse(403, "AccessDenied", fmt::format("unlink: {}", std::strerror(errno)));
+    if (::unlink(path(bucket, key).c_str()) != 0 && errno != ENOENT)
+      return refuse(403, "AccessDenied", fmt::format("unlink: {}", std::strerror(errno)));
     // A folder that became empty holds no key any more.
     std::string parent = key;
     while (true) {
@@ -208,9 +212,12 @@ class FolderBackend final : public Backend {
 
  private:
   [[nodiscard]] static bool valid_bucket(std::string_view bucket) {
-    return !bucket.empty() && bucket.front() != '.' && bucket.find('/') == std::string_view::npos && bucket.find('\0') == std::string_view::npos;
+    return !bucket.empty() && bucket.front() != '.' && bucket.find('/') == std::string_view::npos &&
+           bucket.find('\0') == std::string_view::npos;
   }
-  [[nodiscard]] std::string path(const std::string& bucket, const std::string& key) const { return folder_ + "/" + bucket + "/" + key; }
+  [[nodiscard]] std::string path(const std::string& bucket, const std::string& key) const {
+    return folder_ + "/" + bucket + "/" + key;
+  }
 
   [[nodiscard]] std::uint64_t next_id() { return ids_.fetch_add(1) + (static_cast<std::uint64_t>(::getpid()) << 32); }
 
@@ -239,7 +246,8 @@ class FolderBackend final : public Backend {
       ::mkdir(path(bucket, key.substr(0, slash)).c_str(), 0755);
     }
     if (::rename(temporary.c_str(), path(bucket, key).c_str()) != 0)
-      return refuse(409, "ObjectParentIsFile", fmt::format("Folder mode cannot hold this key beside another: {}", std::strerror(errno)));
+      return refuse(409, "ObjectParentIsFile",
+                    fmt::format("Folder mode cannot hold this key beside another: {}", std::strerror(errno)));
     return find(bucket, key, false);
   }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Private to s3sim: which keys and common prefixes a page of a listing holds. Exact as S3 is; the reference for our own list logic.
+// Private to s3sim: which keys and common prefixes a page of a listing holds. Exact as S3 is; the reference for our own list
+// logic.
 
 #include <cstdint>
 #include <string>
@@ -24,17 +25,17 @@ class KeyCursor {
 struct ListQuery {
   std::string prefix;
   std::string delimiter;
-  std::string after;      ///< only keys > this (start-after, marker)
-  std::string from;       ///< only keys >= this (a continuation); wins over `after`
-  /// Version 1 markers may be a common prefix that was returned: a prefix that `after` starts with is not returned again. Version 2's
-  /// start-after knows keys only.
+  std::string after;  ///< only keys > this (start-after, marker)
+  std::string from;   ///< only keys >= this (a continuation); wins over `after`
+  /// Version 1 markers may be a common prefix that was returned: a prefix that `after` starts with is not returned again. Version
+  /// 2's start-after knows keys only.
   bool marker_covers_prefix = false;
   std::uint32_t max_keys = 1000;
 };
 
 struct ListItem {
   std::string name;
-  ObjectPtr object;       ///< null: a common prefix
+  ObjectPtr object;  ///< null: a common prefix
 };
 
 struct ListPage {

@@ -57,7 +57,8 @@ class MemoryBackend final : public Backend {
   S3Result<void> create_bucket(const std::string& name) override {
     MutexLock lock(mutex_);
     if (!buckets_.try_emplace(name, Bucket{clock_.wall(), {}, {}}).second)
-      return refuse(409, "BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.");
+      return refuse(409, "BucketAlreadyOwnedByYou",
+                    "Your previous request to create the named bucket succeeded and you already own it.");
     return {};
   }
 
@@ -79,7 +80,8 @@ class MemoryBackend final : public Backend {
     return found->second;
   }
 
-  S3Result<ObjectPtr> put(const std::string& bucket, const std::string& key, Object object, const WriteCondition& condition) override {
+  S3Result<ObjectPtr> put(const std::string& bucket, const std::string& key, Object object,
+                          const WriteCondition& condition) override {
     object.size = object.data->size();
     object.modified = clock_.wall();
     auto stored = std::make_shared<const Object>(std::move(object));

@@ -50,8 +50,8 @@ S3Result<Answer> Simulator::create_upload(Call& call) {
   }
   const std::string algorithm = upload.algorithm, checksum_type = upload.checksum_type;
   const std::string id = uploads_.create(std::move(upload));
-  answer = Answer::xml(200, fmt::format("{}<InitiateMultipartUploadResult{}>{}{}{}</InitiateMultipartUploadResult>", kHead, kSpace,
-                                        xml_element("Bucket", call.request.bucket), xml_element("Key", call.request.key),
+  answer = Answer::xml(200, fmt::format("{}<InitiateMultipartUploadResult{}>{}{}{}</InitiateMultipartUploadResult>", kHead,
+                                        kSpace, xml_element("Bucket", call.request.bucket), xml_element("Key", call.request.key),
                                         xml_element("UploadId", id)));
   if (!algorithm.empty()) {
     answer.headers.emplace_back("x-amz-checksum-algorithm", algorithm);
@@ -63,7 +63,8 @@ S3Result<Answer> Simulator::create_upload(Call& call) {
 S3Result<Answer> Simulator::upload_part(Call& call) {
   const auto number = part_number(call);
   if (!number) return tl::unexpected<S3Error>(number.error());
-  if (auto known = uploads_.find(upload_id(call), call.request.key); !known) return tl::unexpected<S3Error>(std::move(known).error());
+  if (auto known = uploads_.find(upload_id(call), call.request.key); !known)
+    return tl::unexpected<S3Error>(std::move(known).error());
   const bool copy = call.request.op == Op::kPartCopy;
   Part part;
   if (copy) {
@@ -73,7 +74,8 @@ S3Result<Answer> Simulator::upload_part(Call& call) {
     ByteSpan span{0, (*source)->size, false};
     if (const auto* range = call.header("x-amz-copy-source-range")) {
       const auto resolved = resolve_range(*range, (*source)->size);
-      if (!resolved || !resolved->partial) return refuse(400, "InvalidArgument", "The x-amz-copy-source-range value must be of the form bytes=first-last");
+      if (!resolved || !resolved->partial)
+        return refuse(400, "InvalidArgument", "The x-amz-copy-source-range value must be of the form bytes=first-last");
       span = *resolved;
     }
     part.data = std::make_shared<const std::string>((*source)->data->substr(span.offset, span.length));
@@ -145,8 +147,8 @@ S3Result<Answer> Simulator::list_uploads(Call& call) {
                                 xml_element("Bucket", call.request.bucket));
   for (const auto& [id, upload] : uploads_.of_bucket(call.request.bucket)) {
     if (prefix && !upload.key.starts_with(*prefix)) continue;
-    out += "<Upload>" + xml_element("Key", upload.key) + xml_element("UploadId", id) + xml_element("Initiated", iso_time(upload.created)) +
-           "<StorageClass>STANDARD</StorageClass></Upload>";
+    out += "<Upload>" + xml_element("Key", upload.key) + xml_element("UploadId", id) +
+           xml_element("Initiated", iso_time(upload.created)) + "<StorageClass>STANDARD</StorageClass></Upload>";
   }
   return Answer::xml(200, out + "</ListMultipartUploadsResult>");
 }

@@ -40,8 +40,8 @@ Object new_object(const Call& call) {
 Headers kept_headers(const net::ServerRequest& request) {
   Headers kept;
   for (const auto& [name, value] : request.headers) {
-    if (name.starts_with("x-amz-meta-") || name == "cache-control" || name == "content-disposition" || name == "content-language" ||
-        name == "expires" || name == "x-amz-website-redirect-location")
+    if (name.starts_with("x-amz-meta-") || name == "cache-control" || name == "content-disposition" ||
+        name == "content-language" || name == "expires" || name == "x-amz-website-redirect-location")
       kept.emplace_back(name, value);
     if (name == "x-amz-storage-class" && value != "STANDARD") kept.emplace_back(name, value);
     if (name != "content-encoding") continue;
@@ -65,7 +65,9 @@ S3Result<WriteCondition> write_condition(const net::ServerRequest& request) {
   WriteCondition condition;
   if (const auto* tag = request.header("if-match")) condition.if_match = *tag;
   if (const auto* tag = request.header("if-none-match")) {
-    if (*tag != "*") return refuse(501, "NotImplemented", "A header you provided implies functionality that is not implemented: If-None-Match of an ETag");
+    if (*tag != "*")
+      return refuse(501, "NotImplemented",
+                    "A header you provided implies functionality that is not implemented: If-None-Match of an ETag");
     condition.if_absent = true;
   }
   return condition;
@@ -102,10 +104,13 @@ S3Result<Answer> Simulator::get_object(Call& call) {
   add_object_headers(*object, answer.headers);
   answer.headers.emplace_back("Accept-Ranges", "bytes");
   const auto* type = call.request.param("response-content-type");
-  answer.headers.emplace_back("Content-Type", type ? *type : object->content_type.empty() ? "binary/octet-stream" : object->content_type);
+  answer.headers.emplace_back("Content-Type", type                           ? *type
+                                              : object->content_type.empty() ? "binary/octet-stream"
+                                                                             : object->content_type);
   for (const auto& one : object->metadata) answer.headers.push_back(one);
   if (span.partial) {
-    answer.headers.emplace_back("Content-Range", fmt::format("bytes {}-{}/{}", span.offset, span.offset + span.length - 1, object->size));
+    answer.headers.emplace_back("Content-Range",
+                                fmt::format("bytes {}-{}/{}", span.offset, span.offset + span.length - 1, object->size));
   } else if (const auto* mode = call.header("x-amz-checksum-mode"); mode && (*mode == "ENABLED" || *mode == "enabled")) {
     add_checksums(*object, answer.headers);
   }
@@ -144,15 +149,18 @@ S3Result<Answer> Simulator::delete_many(Call& call) {
     return refuse(400, "InvalidRequest", "Missing required header for this request: Content-MD5 OR x-amz-checksum-*");
   const auto objects = xml_inner(call.body, "Object");
   if (objects.empty() || objects.size() > kMaxDeletes)
-    return refuse(400, "MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema");
+    return refuse(400, "MalformedXML",
+                  "The XML you provided was not well-formed or did not validate against our published schema");
   const bool quiet = xml_text(call.body, "Quiet").value_or("false") == "true";
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DeleteResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  std::string out =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DeleteResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (const auto one : objects) {
     const std::string key = xml_text(one, "Key").value_or("");
     WriteCondition condition;
     condition.if_match = xml_text(one, "ETag").value_or("");
     if (auto done = backend_->remove(call.request.bucket, key, condition); !done) {
-      out += "<Error>" + xml_element("Key", key) + xml_element("Code", done.error().code) + xml_element("Message", done.error().message) + "</Error>";
+      out += "<Error>" + xml_element("Key", key) + xml_element("Code", done.error().code) +
+             xml_element("Message", done.error().message) + "</Error>";
     } else if (!quiet) {
       out += "<Deleted>" + xml_element("Key", key) + "</Deleted>";
     }
@@ -162,7 +170,8 @@ S3Result<Answer> Simulator::delete_many(Call& call) {
 
 S3Result<ObjectPtr> Simulator::copy_source(Call& call) {
   auto source = net::uri_decode(*call.header("x-amz-copy-source"));
-  if (!source) return refuse(400, "InvalidArgument", "Copy Source must mention the source bucket and key: sourcebucket/sourcekey");
+  if (!source)
+    return refuse(400, "InvalidArgument", "Copy Source must mention the source bucket and key: sourcebucket/sourcekey");
   std::string_view path = *source;
   if (path.starts_with('/')) path.remove_prefix(1);
   const std::size_t slash = path.find('/');
@@ -192,9 +201,10 @@ S3Result<Answer> Simulator::copy_object(Call& call) {
   }
   auto stored = backend_->put(call.request.bucket, call.request.key, std::move(object), *condition);
   if (!stored) return tl::unexpected<S3Error>(std::move(stored).error());
-  return Answer::xml(200, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<CopyObjectResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
-                              xml_element("LastModified", iso_time((*stored)->modified)) + xml_element("ETag", (*stored)->etag) +
-                              "</CopyObjectResult>");
+  return Answer::xml(
+      200, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<CopyObjectResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
+               xml_element("LastModified", iso_time((*stored)->modified)) + xml_element("ETag", (*stored)->etag) +
+               "</CopyObjectResult>");
 }
 
 }  // namespace thermo::s3sim

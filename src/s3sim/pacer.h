@@ -11,8 +11,9 @@
 
 namespace thermo::s3sim {
 
-/// Schedule of one stream of bytes: when may the bytes of a step have arrived? Measures from the schedule, not from when a step was done,
-/// so sleeping too long is made good and the rate is exact; but no more than kSlack of silence is ever made good. Not thread-safe.
+/// Schedule of one stream of bytes: when may the bytes of a step have arrived? Measures from the schedule, not from when a step
+/// was done, so sleeping too long is made good and the rate is exact; but no more than kSlack of silence is ever made good. Not
+/// thread-safe.
 class Pacer {
  public:
   static constexpr Nanos kSlack = std::chrono::milliseconds(50);
@@ -20,8 +21,8 @@ class Pacer {
   void begin(MonoTime now) { next_ = std::max(next_, now); }
   /// Books `bytes` at `rate` bytes per second (> 0) and says until when to wait before they are sent.
   [[nodiscard]] MonoTime book(MonoTime now, std::uint64_t bytes, std::uint64_t rate) {
-    next_ = std::max(next_, now - kSlack) +
-            std::chrono::duration_cast<MonoTime::duration>(std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(rate)));
+    next_ = std::max(next_, now - kSlack) + std::chrono::duration_cast<MonoTime::duration>(std::chrono::duration<double>(
+                                                static_cast<double>(bytes) / static_cast<double>(rate)));
     return next_;
   }
   /// Bytes per step: large enough to sleep seldom, small enough to flow evenly (about 2.5 ms, 16 to 256 KiB).

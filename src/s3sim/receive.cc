@@ -44,7 +44,8 @@ S3Result<std::string> Simulator::read_body_paced(Call& call) {
     const auto n = call.exchange.read_body(space.first(std::min<std::uint64_t>(space.size(), pace_step(paced))));
     if (!n) {
       call.exchange.close(true);
-      return refuse(400, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period.");
+      return refuse(400, "RequestTimeout",
+                    "Your socket connection to the server was not read from or written to within the timeout period.");
     }
     if (*n == 0) break;
     have += *n;
@@ -74,11 +75,13 @@ S3Result<void> Simulator::receive_body(Call& call) {
     }
     const std::string* length = http.header("x-amz-decoded-content-length");
     if (length && *length != std::to_string(call.body.size()))
-      return refuse(400, "IncompleteBody", "You did not provide the number of bytes specified by the x-amz-decoded-content-length header");
+      return refuse(400, "IncompleteBody",
+                    "You did not provide the number of bytes specified by the x-amz-decoded-content-length header");
   } else {
     call.body = std::move(*raw);
     if (hash && hash->size() == 64 && *hash != net::sha256_hex(call.body))
-      return refuse(400, "XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed.");
+      return refuse(400, "XAmzContentSHA256Mismatch",
+                    "The provided 'x-amz-content-sha256' header does not match what was computed.");
   }
   if (const std::string* given = http.header("content-md5"); given && *given != base64(md5(call.body)))
     return tl::unexpected<S3Error>(bad_digest("Content-MD5"));

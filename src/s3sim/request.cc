@@ -9,9 +9,10 @@ namespace {
 
 /// Parameters that make a request about something else than the object or the listing. What of them is not served answers 501.
 constexpr std::array<std::string_view, 24> kForeignSubresources{
-    "acl", "tagging", "versions", "versioning", "policy", "policyStatus", "cors", "lifecycle", "encryption", "website", "logging",
-    "notification", "replication", "requestPayment", "accelerate", "analytics", "inventory", "metrics", "object-lock", "ownershipControls",
-    "publicAccessBlock", "torrent", "attributes", "retention"};
+    "acl",         "tagging",           "versions",          "versioning", "policy",     "policyStatus",
+    "cors",        "lifecycle",         "encryption",        "website",    "logging",    "notification",
+    "replication", "requestPayment",    "accelerate",        "analytics",  "inventory",  "metrics",
+    "object-lock", "ownershipControls", "publicAccessBlock", "torrent",    "attributes", "retention"};
 
 /// The bucket that a Host names by its first label: the rest must be a name, so that 10.0.0.1 is no bucket "10".
 std::optional<std::string> host_bucket(std::string_view host) {
@@ -37,7 +38,8 @@ Op object_op(std::string_view method, const net::ServerRequest& http, const S3Re
 }
 
 Op bucket_op(std::string_view method, const S3Request& request) {
-  if (method == "GET") return request.param("location") ? Op::kBucketInfo : request.param("uploads") ? Op::kListUploads : Op::kList;
+  if (method == "GET")
+    return request.param("location") ? Op::kBucketInfo : request.param("uploads") ? Op::kListUploads : Op::kList;
   if (method == "HEAD") return Op::kHeadBucket;
   if (method == "PUT") return Op::kCreateBucket;
   if (method == "DELETE") return Op::kDeleteBucket;
@@ -51,8 +53,9 @@ S3Error invalid_uri() { return {400, "InvalidURI", "Couldn't parse the specified
 
 std::string_view to_string(Op op) {
   static constexpr std::array<std::string_view, kOps> kNames{
-      "GET", "HEAD", "LIST", "PUT", "DELETE", "DELETE_MANY", "COPY", "CREATE_UPLOAD", "PART", "PART_COPY", "COMPLETE", "ABORT",
-      "LIST_PARTS", "LIST_UPLOADS", "LIST_BUCKETS", "HEAD_BUCKET", "BUCKET_INFO", "CREATE_BUCKET", "DELETE_BUCKET", "OTHER"};
+      "GET",           "HEAD",        "LIST",        "PUT",           "DELETE",        "DELETE_MANY", "COPY",
+      "CREATE_UPLOAD", "PART",        "PART_COPY",   "COMPLETE",      "ABORT",         "LIST_PARTS",  "LIST_UPLOADS",
+      "LIST_BUCKETS",  "HEAD_BUCKET", "BUCKET_INFO", "CREATE_BUCKET", "DELETE_BUCKET", "OTHER"};
   return kNames[static_cast<std::size_t>(op)];
 }
 

@@ -37,7 +37,9 @@ Result<std::unique_ptr<Server>> start(const Options& options) {
     case Options::Mode::kFolder: {
       struct stat st{};
       if (::stat(options.folder.c_str(), &st) != 0) return fail(errno_error(errno, fmt::format("folder '{}'", options.folder)));
-      if (!S_ISDIR(st.st_mode)) return fail(ErrorCode::kNotDirectory, fmt::format("'{}' is not a folder; each of its sub-folders would be a bucket", options.folder));
+      if (!S_ISDIR(st.st_mode))
+        return fail(ErrorCode::kNotDirectory,
+                    fmt::format("'{}' is not a folder; each of its sub-folders would be a bucket", options.folder));
       backend = make_folder_backend(options.folder);
       break;
     }
@@ -56,7 +58,8 @@ Result<std::unique_ptr<Server>> start(const Options& options) {
   http.idle_timeout = options.idle_timeout;
   http.tls_certificate = options.tls_certificate;
   http.tls_key = options.tls_key;
-  TRY_ASSIGN(auto server, net::start_http_server(http, [sim = simulator.get()](net::Exchange& exchange) { sim->handle(exchange); }));
+  TRY_ASSIGN(auto server,
+             net::start_http_server(http, [sim = simulator.get()](net::Exchange& exchange) { sim->handle(exchange); }));
   return std::make_unique<RunningServer>(std::move(simulator), std::move(server));
 }
 

@@ -78,13 +78,18 @@ std::string truncate_listing(std::string page) {
     std::from_chars(page.data() + at + 10, page.data() + end, count);
     if (end != std::string::npos && count > 0) page.replace(at + 10, end - at - 10, std::to_string(count - 1));
   }
-  if (const std::size_t at = page.find("<IsTruncated>true<"); at != std::string::npos) page.replace(at, 18, "<IsTruncated>false<");
+  if (const std::size_t at = page.find("<IsTruncated>true<"); at != std::string::npos)
+    page.replace(at, 18, "<IsTruncated>false<");
   return page;
 }
 
-Simulator::Simulator(Options options, std::vector<FaultRule> rules, std::unique_ptr<Backend> backend, std::optional<UpstreamAddress> upstream)
-    : options_(std::move(options)), live_{options_.first_byte, options_.per_connection, options_.total, options_.clock_offset},
-      faults_(std::move(rules), options_.seed), backend_(std::move(backend)), upstream_(std::move(upstream)) {}
+Simulator::Simulator(Options options, std::vector<FaultRule> rules, std::unique_ptr<Backend> backend,
+                     std::optional<UpstreamAddress> upstream)
+    : options_(std::move(options)),
+      live_{options_.first_byte, options_.per_connection, options_.total, options_.clock_offset},
+      faults_(std::move(rules), options_.seed),
+      backend_(std::move(backend)),
+      upstream_(std::move(upstream)) {}
 
 LiveOptions Simulator::live() const {
   MutexLock lock(mutex_);
@@ -92,8 +97,10 @@ LiveOptions Simulator::live() const {
 }
 
 Delivery Simulator::delivery(Call& call) {
-  return {call.exchange, stopper_, stats_, call.session.pacer, total_, call.live.per_connection, call.live.total,
-          call.begun + call.live.first_byte};
+  return {call.exchange,   stopper_,
+          stats_,          call.session.pacer,
+          total_,          call.live.per_connection,
+          call.live.total, call.begun + call.live.first_byte};
 }
 
 void Simulator::handle(net::Exchange& exchange) {
@@ -102,14 +109,22 @@ void Simulator::handle(net::Exchange& exchange) {
   auto& state = exchange.connection_state();
   if (!state) state = std::make_shared<Session>();
   static std::atomic<std::uint64_t> next_id{1};
-  Call call{exchange, {}, live(), *static_cast<Session*>(state.get()), fmt::format("SIM{:013X}", next_id.fetch_add(1)), Clock::system().now(), {}, {}};
+  Call call{exchange,
+            {},
+            live(),
+            *static_cast<Session*>(state.get()),
+            fmt::format("SIM{:013X}", next_id.fetch_add(1)),
+            Clock::system().now(),
+            {},
+            {}};
   stats_.begin();
   serve(call);
   stats_.end();
 }
 
 void Simulator::serve(Call& call) {
-  auto parsed = parse_s3_request(call.exchange.request(), [this](const std::string& name) { return backend_ && backend_->has_bucket(name); });
+  auto parsed = parse_s3_request(call.exchange.request(),
+                                 [this](const std::string& name) { return backend_ && backend_->has_bucket(name); });
   if (!parsed) return deliver(delivery(call), error_answer(call, parsed.error()), std::nullopt);
   call.request = std::move(*parsed);
   stats_.count(call.request.op);
@@ -125,7 +140,8 @@ void Simulator::serve(Call& call) {
   facts.has_body = answer.body != nullptr && answer.length != 0;
   facts.has_etag = find_header(answer.headers, "etag") != nullptr;
   facts.has_checksum = std::any_of(answer.headers.begin(), answer.headers.end(), [](const Header& h) {
-    return h.first.size() > 15 && equals_lower(std::string_view(h.first).substr(0, 15), "x-amz-checksum-") && !equals_lower(h.first, "x-amz-checksum-type");
+    return h.first.size() > 15 && equals_lower(std::string_view(h.first).substr(0, 15), "x-amz-checksum-") &&
+           !equals_lower(h.first, "x-amz-checksum-type");
   });
   const auto late = faults_.after(call.request.op, facts);
   if (late) {
@@ -147,14 +163,10 @@ bool Simulator::answer_or_fault(Call& call, const std::optional<Fault>& fault, A
   Nanos stale_by{0};
   if (fault) {
     switch (fault->kind) {
-      case FaultKind::kDrop:
-        call.exchange.close(false);
-        return false;
+      case FaultKind::kDrop: call.exchange.close(false); return false;
       case FaultKind::kSlowFirst: break;
       case FaultKind::kStaleList: stale_by = fault->duration; break;
-      default:
-        answer = error_answer(call, fault_error(call, *fault));
-        return true;
+      default: answer = error_answer(call, fault_error(call, *fault)); return true;
     }
   }
   S3Result<Answer> answered = tl::unexpected<S3Error>(S3Error{});
@@ -203,7 +215,8 @@ S3Error Simulator::fault_error(const Call& call, const Fault& fault) const {
     }
     case FaultKind::kError403: return {403, "AccessDenied", "Access Denied"};
     case FaultKind::kConflict409:
-      return {409, "ConditionalRequestConflict", "The conditional request cannot succeed due to a conflicting operation against this resource."};
+      return {409, "ConditionalRequestConflict",
+              "The conditional request cannot succeed due to a conflicting operation against this resource."};
     case FaultKind::kError200: return {200, "InternalError", "We encountered an internal error. Please try again."};
     case FaultKind::kExpired: return {400, "ExpiredToken", "The provided token has expired."};
     case FaultKind::kRedirect301:
@@ -213,16 +226,20 @@ S3Error Simulator::fault_error(const Call& call, const Fault& fault) const {
       const std::string where = fault.text.empty() ? "us-west-2" : fault.text.substr(0, slash);
       const std::string* asked = call.header("host");
       const std::string host = slash == std::string::npos ? (asked ? *asked : std::string()) : fault.text.substr(slash + 1);
-      S3Error error{301, "PermanentRedirect", "The bucket you are attempting to access must be addressed using the specified endpoint."};
-      if (fault.kind == FaultKind::kRedirect307) error = {307, "TemporaryRedirect", "Please re-send this request to the specified temporary endpoint."};
+      S3Error error{301, "PermanentRedirect",
+                    "The bucket you are attempting to access must be addressed using the specified endpoint."};
+      if (fault.kind == FaultKind::kRedirect307)
+        error = {307, "TemporaryRedirect", "Please re-send this request to the specified temporary endpoint."};
       if (fault.kind == FaultKind::kRegion400) {
-        error = {400, "AuthorizationHeaderMalformed", fmt::format("The authorization header is malformed; the region is wrong; expecting '{}'", where)};
+        error = {400, "AuthorizationHeaderMalformed",
+                 fmt::format("The authorization header is malformed; the region is wrong; expecting '{}'", where)};
         error.fields = {{"Region", where}};
       } else {
         error.fields = {{"Endpoint", host}, {"Bucket", call.request.bucket}};
         // Permanent redirects of S3 come without Location, so that nobody follows them without signing anew.
         if (fault.kind == FaultKind::kRedirect307)
-          error.headers.emplace_back("Location", fmt::format("http{}://{}{}", options_.tls_key.empty() ? "" : "s", host, call.exchange.request().target));
+          error.headers.emplace_back("Location", fmt::format("http{}://{}{}", options_.tls_key.empty() ? "" : "s", host,
+                                                             call.exchange.request().target));
       }
       error.headers.emplace_back("x-amz-bucket-region", where);
       return error;
@@ -233,7 +250,9 @@ S3Error Simulator::fault_error(const Call& call, const Fault& fault) const {
 
 void Simulator::apply_to_answer(Call& call, const Fault& fault, Answer& answer) {
   switch (fault.kind) {
-    case FaultKind::kPutAfter: answer = error_answer(call, {500, "InternalError", "We encountered an internal error. Please try again."}); break;
+    case FaultKind::kPutAfter:
+      answer = error_answer(call, {500, "InternalError", "We encountered an internal error. Please try again."});
+      break;
     case FaultKind::kEtag: spoil(*find_header(answer.headers, "etag")); break;
     case FaultKind::kChecksum:
       for (const auto name : {"crc32", "crc32c", "crc64nvme", "sha1", "sha256"}) {
@@ -281,10 +300,12 @@ void Simulator::finish_headers(const Call& call, Answer& answer) const {
 }
 
 Answer Simulator::error_answer(const Call& call, S3Error error) const {
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error>" + xml_element("Code", error.code) + xml_element("Message", error.message);
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error>" + xml_element("Code", error.code) +
+                    xml_element("Message", error.message);
   for (const auto& [name, value] : error.fields) out += xml_element(name, value);
   // Raw bytes of a key need not be text: the path as it was sent is.
-  out += xml_element("Resource", call.request.path) + xml_element("RequestId", call.request_id) + xml_element("HostId", "s3sim-" + call.request_id);
+  out += xml_element("Resource", call.request.path) + xml_element("RequestId", call.request_id) +
+         xml_element("HostId", "s3sim-" + call.request_id);
   Answer answer = Answer::xml(error.status, out + "</Error>");
   for (auto& header : error.headers) answer.headers.push_back(std::move(header));
   if (upstream_) finish_headers(call, answer);

@@ -1,5 +1,6 @@
 #pragma once
-// Private to s3sim: the server behind the sockets. One object, one method per kind of request; each returns the answer, `handle` sends it.
+// Private to s3sim: the server behind the sockets. One object, one method per kind of request; each returns the answer, `handle`
+// sends it.
 
 #include <functional>
 #include <memory>
@@ -38,16 +39,17 @@ struct Call {
   LiveOptions live;
   Session& session;
   std::string request_id;
-  MonoTime begun{};     ///< when the head was here, or later the whole body: the first-byte delay counts from it
-  std::string body;     ///< of a request that stores or says something, framing removed
-  Headers checksums;    ///< x-amz-checksum-* of the body, checked
+  MonoTime begun{};   ///< when the head was here, or later the whole body: the first-byte delay counts from it
+  std::string body;   ///< of a request that stores or says something, framing removed
+  Headers checksums;  ///< x-amz-checksum-* of the body, checked
   [[nodiscard]] const std::string* header(std::string_view name) const { return exchange.request().header(name); }
 };
 
 /// Thread-safe: `handle` runs on every connection's thread.
 class Simulator {
  public:
-  Simulator(Options options, std::vector<FaultRule> rules, std::unique_ptr<Backend> backend, std::optional<UpstreamAddress> upstream);
+  Simulator(Options options, std::vector<FaultRule> rules, std::unique_ptr<Backend> backend,
+            std::optional<UpstreamAddress> upstream);
 
   void handle(net::Exchange& exchange);
   void stop() { stopper_.stop(); }

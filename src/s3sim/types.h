@@ -24,7 +24,7 @@ struct S3Error {
   int status = 500;
   std::string code;
   std::string message;
-  Headers headers = {};                                        ///< besides the usual ones
+  Headers headers = {};                                          ///< besides the usual ones
   std::vector<std::pair<std::string, std::string>> fields = {};  ///< more elements of the error document
 };
 
@@ -58,12 +58,12 @@ class OpenFile {
 /// One stored object; immutable, so that readers need no lock.
 struct Object {
   std::uint64_t size = 0;
-  std::string etag;                  ///< quoted
+  std::string etag;  ///< quoted
   WallNanos modified = 0;
-  std::string content_type;          ///< empty = binary/octet-stream
-  Headers metadata;                  ///< x-amz-meta-*, cache-control ... as they are sent back
-  Headers checksums;                 ///< x-amz-checksum-* with values in base64
-  std::string checksum_type;         ///< FULL_OBJECT or COMPOSITE, with checksums
+  std::string content_type;                 ///< empty = binary/octet-stream
+  Headers metadata;                         ///< x-amz-meta-*, cache-control ... as they are sent back
+  Headers checksums;                        ///< x-amz-checksum-* with values in base64
+  std::string checksum_type;                ///< FULL_OBJECT or COMPOSITE, with checksums
   std::shared_ptr<const std::string> data;  ///< the bytes, in memory mode
   std::shared_ptr<const OpenFile> file;     ///< or where they are
 };
@@ -74,9 +74,9 @@ using ObjectPtr = std::shared_ptr<const Object>;
 [[nodiscard]] std::string http_time(WallNanos wall);
 
 /// TRY for S3Result.
-#define S3_TRY(expr)                                                              \
-  do {                                                                            \
-    auto s3_try_result = (expr);                                                  \
+#define S3_TRY(expr)                                                                        \
+  do {                                                                                      \
+    auto s3_try_result = (expr);                                                            \
     if (!s3_try_result) return ::tl::unexpected<S3Error>(std::move(s3_try_result).error()); \
   } while (false)
 

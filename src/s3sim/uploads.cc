@@ -11,8 +11,11 @@ namespace {
 constexpr std::size_t kLeastPart = 5 * 1024 * 1024;
 
 S3Error no_such_upload(std::string_view id) {
-  return {404, "NoSuchUpload", "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
-          {}, {{"UploadId", std::string(id)}}};
+  return {404,
+          "NoSuchUpload",
+          "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
+          {},
+          {{"UploadId", std::string(id)}}};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace thermo::s3sim {
 
 struct Part {
   std::shared_ptr<const std::string> data;
-  std::string md5;        ///< raw
+  std::string md5;  ///< raw
   Headers checksums;
   WallNanos modified = 0;
 };
@@ -21,8 +21,8 @@ struct Upload {
   std::string bucket, key;
   std::string content_type;
   Headers metadata;
-  std::string algorithm;       ///< lower case, empty = no checksum asked
-  std::string checksum_type;   ///< FULL_OBJECT or COMPOSITE, with an algorithm
+  std::string algorithm;      ///< lower case, empty = no checksum asked
+  std::string checksum_type;  ///< FULL_OBJECT or COMPOSITE, with an algorithm
   WallNanos created = 0;
   std::map<int, Part> parts;
 };
@@ -49,8 +49,8 @@ class Uploads {
   std::uint64_t next_ GUARDED_BY(mutex_) = 1;
 };
 
-/// Joins the wanted parts of an upload to one object (no time yet): checks order, presence, ETags and the least size of 5 MiB of all but
-/// the last.
+/// Joins the wanted parts of an upload to one object (no time yet): checks order, presence, ETags and the least size of 5 MiB of
+/// all but the last.
 [[nodiscard]] S3Result<Object> join_parts(const Upload& upload, const std::vector<WantedPart>& wanted);
 
 }  // namespace thermo::s3sim

@@ -22,7 +22,9 @@ constexpr int kSilentSeconds = 60;
 
 Error lost(int err, std::string_view what) {
   const bool silent = err == EAGAIN || err == EWOULDBLOCK;
-  return Error(silent ? ErrorCode::kTimeout : ErrorCode::kUnavailable, fmt::format("{} the upstream: {}", what, std::strerror(err))).with_errno(err);
+  return Error(silent ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
+               fmt::format("{} the upstream: {}", what, std::strerror(err)))
+      .with_errno(err);
 }
 
 }  // namespace

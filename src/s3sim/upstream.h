@@ -1,5 +1,6 @@
 #pragma once
-// Private to s3sim: the other side of the proxy. One upstream connection per client connection, raw sockets, nothing buffered whole.
+// Private to s3sim: the other side of the proxy. One upstream connection per client connection, raw sockets, nothing buffered
+// whole.
 
 #include <array>
 #include <cstdint>
@@ -19,15 +20,15 @@ namespace thermo::s3sim {
 struct UpstreamAddress {
   std::array<std::byte, 128> address{};  ///< a sockaddr
   unsigned address_length = 0;
-  std::string text;                      ///< "host:port", for messages
+  std::string text;  ///< "host:port", for messages
 };
 /// "http://host:port". kInvalidArgument for other forms, kUnavailable when the name has no address.
 [[nodiscard]] Result<UpstreamAddress> parse_upstream(const std::string& url);
 
 struct ResponseHead {
   int status = 0;
-  Headers headers;              ///< names as sent, without connection, keep-alive and content-length
-  std::int64_t length = -1;     ///< Content-Length
+  Headers headers;           ///< names as sent, without connection, keep-alive and content-length
+  std::int64_t length = -1;  ///< Content-Length
   bool chunked = false;
   bool keep_alive = true;
 };

@@ -9,9 +9,8 @@ namespace thermo::s3sim {
 namespace {
 
 bool same_name(std::string_view name, std::string_view lower) {
-  return std::equal(name.begin(), name.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
+  return std::equal(name.begin(), name.end(), lower.begin(), lower.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b; });
 }
 
 Error bad_head() { return Error(ErrorCode::kUnavailable, "the upstream's answer is no HTTP"); }
@@ -19,8 +18,11 @@ Error bad_head() { return Error(ErrorCode::kUnavailable, "the upstream's answer 
 class UpstreamBody final : public BodySource {
  public:
   UpstreamBody(Upstream& upstream, const ResponseHead& head)
-      : upstream_(upstream), chunked_(head.chunked), keep_alive_(head.keep_alive),
-        left_(head.length < 0 ? UINT64_MAX : static_cast<std::uint64_t>(head.length)), until_close_(head.length < 0 && !head.chunked) {
+      : upstream_(upstream),
+        chunked_(head.chunked),
+        keep_alive_(head.keep_alive),
+        left_(head.length < 0 ? UINT64_MAX : static_cast<std::uint64_t>(head.length)),
+        until_close_(head.length < 0 && !head.chunked) {
     ended_ = !chunked_ && left_ == 0;
   }
   UpstreamBody(const UpstreamBody&) = delete;
@@ -107,7 +109,8 @@ Result<ResponseHead> parse_response_head(std::string_view head) {
   ResponseHead out;
   if (!head.starts_with("HTTP/1.") || head.size() < 12) return fail(bad_head());
   const bool old = head[7] == '0';
-  if (std::from_chars(head.data() + 9, head.data() + 12, out.status).ec != std::errc() || out.status < 100) return fail(bad_head());
+  if (std::from_chars(head.data() + 9, head.data() + 12, out.status).ec != std::errc() || out.status < 100)
+    return fail(bad_head());
   out.keep_alive = !old;
   std::size_t at = head.find("\r\n");
   while (at != std::string_view::npos && at + 2 < head.size()) {
@@ -156,7 +159,9 @@ std::size_t ChunkScanner::feed(std::span<const std::byte> bytes) {
           state_ = State::kExtension;
         } else {
           const int lower = c | 0x20;
-          left_ = left_ * 16 + static_cast<std::uint64_t>(c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 0);
+          left_ = left_ * 16 + static_cast<std::uint64_t>(c >= '0' && c <= '9'           ? c - '0'
+                                                          : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
+                                                                                         : 0);
         }
         break;
       case State::kSizeEnd:

@@ -106,7 +106,9 @@ std::string xml_escape(std::string_view text) {
   return out;
 }
 
-std::string xml_element(std::string_view name, std::string_view text) { return fmt::format("<{}>{}</{}>", name, xml_escape(text), name); }
+std::string xml_element(std::string_view name, std::string_view text) {
+  return fmt::format("<{}>{}</{}>", name, xml_escape(text), name);
+}
 
 std::vector<std::string_view> xml_inner(std::string_view document, std::string_view name) {
   std::vector<std::string_view> out;

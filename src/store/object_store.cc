@@ -33,8 +33,8 @@ Result<UploadedPart> ObjectStore::upload_part(const RequestContext&, const std::
                                               std::span<const std::byte>) {
   return unsupported("multipart upload");
 }
-Result<UploadedPart> ObjectStore::copy_part(const RequestContext&, const std::string&, const std::string&, int, const std::string&,
-                                            const std::string&, ByteRange) {
+Result<UploadedPart> ObjectStore::copy_part(const RequestContext&, const std::string&, const std::string&, int,
+                                            const std::string&, const std::string&, ByteRange) {
   return unsupported("part copy");
 }
 Result<PutInfo> ObjectStore::complete_multipart(const RequestContext&, const std::string&, const std::string&,

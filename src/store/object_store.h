@@ -27,7 +27,7 @@ struct ByteRange {
 
 /// What the store says of one key. From a listing `content_type`, `metadata` and `checksum` are empty.
 struct ObjectInfo {
-  std::string key;            ///< raw bytes, as the store has it
+  std::string key;  ///< raw bytes, as the store has it
   std::uint64_t size = 0;
   std::string etag;           ///< opaque, as sent, quotes included; never empty for s3
   WallNanos mtime = 0;        ///< Last-Modified
@@ -53,23 +53,23 @@ struct GetInfo {
 
 struct ListRequest {
   std::string prefix;
-  std::string delimiter;      ///< "" or "/"
-  std::string start_after;    ///< only keys > this; empty = from the start. With a delimiter, whole groups sort as their prefix
-  std::string continuation;   ///< token of the page before; then start_after is ignored
+  std::string delimiter;     ///< "" or "/"
+  std::string start_after;   ///< only keys > this; empty = from the start. With a delimiter, whole groups sort as their prefix
+  std::string continuation;  ///< token of the page before; then start_after is ignored
   std::uint32_t max_keys = 1000;
 };
 
 struct ListPage {
-  std::vector<ObjectInfo> objects;        ///< in key order (bytewise)
-  std::vector<std::string> prefixes;      ///< common prefixes, in order, each ending in the delimiter
+  std::vector<ObjectInfo> objects;    ///< in key order (bytewise)
+  std::vector<std::string> prefixes;  ///< common prefixes, in order, each ending in the delimiter
   bool truncated = false;
-  std::string continuation;               ///< set when truncated
+  std::string continuation;  ///< set when truncated
 };
 
 /// Condition of a write.
 struct PutOptions {
-  bool if_none_match = false;             ///< only when the key does not exist
-  std::string if_match;                   ///< only when the ETag is this; empty = any
+  bool if_none_match = false;  ///< only when the key does not exist
+  std::string if_match;        ///< only when the ETag is this; empty = any
   std::string content_type;
   std::map<std::string, std::string> metadata;
 };
@@ -89,19 +89,21 @@ struct UploadedPart {
 };
 
 /// Thread-safe. Blocking; every call ends by ctx.deadline. Keys are relative to the bucket (not to a mount's prefix).
-/// Errors: kNotFound, kNoSuchBucket, kAccessDenied, kPreconditionFailed, kThrottled, kUnavailable, kTimeout, kCancelled, kCorrupt,
-/// kClockSkew, kTls, kNotSupported ...
+/// Errors: kNotFound, kNoSuchBucket, kAccessDenied, kPreconditionFailed, kThrottled, kUnavailable, kTimeout, kCancelled,
+/// kCorrupt, kClockSkew, kTls, kNotSupported ...
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
 
-  /// Canonical name, equal on all nodes and for all ways to write it: "s3://host:port/bucket" or "file:///dir". Part of version ids.
+  /// Canonical name, equal on all nodes and for all ways to write it: "s3://host:port/bucket" or "file:///dir". Part of version
+  /// ids.
   [[nodiscard]] virtual const std::string& id() const = 0;
 
   [[nodiscard]] virtual Result<ObjectInfo> head(const RequestContext& ctx, const std::string& key) = 0;
 
-  /// Streams exactly `range.length` bytes (range lies within the object) into `sink`. `if_match` is the ETag the bytes must belong to
-  /// (empty only where no version is known yet): another one answers kPreconditionFailed and delivers nothing of the other version.
+  /// Streams exactly `range.length` bytes (range lies within the object) into `sink`. `if_match` is the ETag the bytes must
+  /// belong to (empty only where no version is known yet): another one answers kPreconditionFailed and delivers nothing of the
+  /// other version.
   [[nodiscard]] virtual Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
                                                   std::uint64_t object_size, ByteRange range, BodySink& sink) = 0;
 
@@ -111,21 +113,25 @@ class ObjectStore {
                                             const PutOptions& options) = 0;
 
   /// Removes up to 1,000 keys; a key that does not exist counts as removed. Per-key failures come back as values.
-  [[nodiscard]] virtual Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx, const std::vector<std::string>& keys) = 0;
+  [[nodiscard]] virtual Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx,
+                                                                  const std::vector<std::string>& keys) = 0;
 
   // Verbs of the write path. The default answers kNotSupported.
-  [[nodiscard]] virtual Result<std::string> create_multipart(const RequestContext& ctx, const std::string& key, const PutOptions& options);
-  [[nodiscard]] virtual Result<UploadedPart> upload_part(const RequestContext& ctx, const std::string& key, const std::string& upload_id,
-                                                         int number, std::span<const std::byte> body);
-  [[nodiscard]] virtual Result<UploadedPart> copy_part(const RequestContext& ctx, const std::string& key, const std::string& upload_id,
-                                                       int number, const std::string& source_key, const std::string& source_etag,
-                                                       ByteRange range);
+  [[nodiscard]] virtual Result<std::string> create_multipart(const RequestContext& ctx, const std::string& key,
+                                                             const PutOptions& options);
+  [[nodiscard]] virtual Result<UploadedPart> upload_part(const RequestContext& ctx, const std::string& key,
+                                                         const std::string& upload_id, int number,
+                                                         std::span<const std::byte> body);
+  [[nodiscard]] virtual Result<UploadedPart> copy_part(const RequestContext& ctx, const std::string& key,
+                                                       const std::string& upload_id, int number, const std::string& source_key,
+                                                       const std::string& source_etag, ByteRange range);
   [[nodiscard]] virtual Result<PutInfo> complete_multipart(const RequestContext& ctx, const std::string& key,
                                                            const std::string& upload_id, const std::vector<UploadedPart>& parts,
                                                            const PutOptions& options);
-  [[nodiscard]] virtual Result<void> abort_multipart(const RequestContext& ctx, const std::string& key, const std::string& upload_id);
-  [[nodiscard]] virtual Result<PutInfo> copy(const RequestContext& ctx, const std::string& source_key, const std::string& source_etag,
-                                             const std::string& key, const PutOptions& options);
+  [[nodiscard]] virtual Result<void> abort_multipart(const RequestContext& ctx, const std::string& key,
+                                                     const std::string& upload_id);
+  [[nodiscard]] virtual Result<PutInfo> copy(const RequestContext& ctx, const std::string& source_key,
+                                             const std::string& source_etag, const std::string& key, const PutOptions& options);
 };
 
 using ObjectStorePtr = std::shared_ptr<ObjectStore>;

@@ -24,13 +24,14 @@ DirHandle::ChunkPtr DirHandle::held(std::uint64_t index, std::size_t offset) {
 
 DirHandle::Start DirHandle::start_for(std::uint64_t index) {
   MutexLock lock(mutex_);
-  if (chunk_ != nullptr && chunk_->index == index && !chunk_->items.empty()) return {index, chunk_->items.back().name, chunk_->items};
+  if (chunk_ != nullptr && chunk_->index == index && !chunk_->items.empty())
+    return {index, chunk_->items.back().name, chunk_->items};
   const std::uint64_t known = std::min<std::uint64_t>(index, before_.size() - 1);
   return {known, before_[static_cast<std::size_t>(known)], {}};
 }
 
-Result<DirHandle::ChunkPtr> DirHandle::chunk_at(const RequestContext& ctx, catalog::View& view, NodeTable& nodes, const Clock& clock,
-                                                std::uint64_t ordinal) {
+Result<DirHandle::ChunkPtr> DirHandle::chunk_at(const RequestContext& ctx, catalog::View& view, NodeTable& nodes,
+                                                const Clock& clock, std::uint64_t ordinal) {
   const std::uint64_t wanted = ordinal / kChunk;
   if (auto chunk = held(wanted, ordinal % kChunk)) return chunk;
   // A position that this handle never passed (it was opened before a restart) is reached from the last one known.

@@ -13,10 +13,10 @@
 
 namespace thermo::vfs {
 
-/// A listing is cut into chunks of kChunk names, numbered from the start; of each chunk seen the name before it is kept (a name per kChunk
-/// entries), of the latest one everything. Going on after a position is by name, so entries that come or go meanwhile move nothing that
-/// follows; only going back to a chunk that is no longer held counts entries from its first name.
-/// Thread-safe; the catalog is asked without a lock.
+/// A listing is cut into chunks of kChunk names, numbered from the start; of each chunk seen the name before it is kept (a name
+/// per kChunk entries), of the latest one everything. Going on after a position is by name, so entries that come or go meanwhile
+/// move nothing that follows; only going back to a chunk that is no longer held counts entries from its first name. Thread-safe;
+/// the catalog is asked without a lock.
 class DirHandle {
  public:
   static constexpr std::size_t kChunk = 256;
@@ -34,8 +34,8 @@ class DirHandle {
   };
   using ChunkPtr = std::shared_ptr<const Chunk>;
 
-  /// The entry at `ordinal` (0 = first) is in the answer at ordinal % kChunk, or the folder ends before it. What is listed is remembered in
-  /// `nodes`. An error only when not a single entry from there on is known.
+  /// The entry at `ordinal` (0 = first) is in the answer at ordinal % kChunk, or the folder ends before it. What is listed is
+  /// remembered in `nodes`. An error only when not a single entry from there on is known.
   [[nodiscard]] Result<ChunkPtr> chunk_at(const RequestContext& ctx, catalog::View& view, NodeTable& nodes, const Clock& clock,
                                           std::uint64_t ordinal);
   /// Forgets all positions: the folder is listed anew.

@@ -13,8 +13,8 @@
 
 namespace thermo::vfs {
 
-/// Sharded, so that readers on different handles do not meet. Thread-safe; what it holds is destroyed outside its locks. Not limited:
-/// every handle belongs to an open file of some process, which the kernel limits.
+/// Sharded, so that readers on different handles do not meet. Thread-safe; what it holds is destroyed outside its locks. Not
+/// limited: every handle belongs to an open file of some process, which the kernel limits.
 template <class T>
 class HandleTable {
  public:

@@ -12,7 +12,11 @@ constexpr Nanos kParentTimeout = std::chrono::seconds(10);
 }  // namespace
 
 KernelRelay::KernelRelay(catalog::View& view, NodeTable& nodes, std::string root_prefix, const Clock& clock)
-    : view_(view), nodes_(nodes), root_prefix_(std::move(root_prefix)), clock_(clock), pool_({.name = "vfsrelay", .threads = 1}) {}
+    : view_(view),
+      nodes_(nodes),
+      root_prefix_(std::move(root_prefix)),
+      clock_(clock),
+      pool_({.name = "vfsrelay", .threads = 1}) {}
 
 KernelRelay::~KernelRelay() { stop(); }
 
@@ -45,8 +49,9 @@ void KernelRelay::invalidate(const std::string& prefix, const std::string& name)
   const auto queued = pool_.submit(Priority::kForeground, [this, prefix, name] {
     const auto folder = view_.folder(RequestContext::with_timeout(clock_, kParentTimeout), prefix);
     if (folder) tell(make_node(folder->number, kFolderGeneration), name);
-    else log::warn("cannot invalidate '{}{}' in the kernel: {}; it is seen again when its time is over", prefix, name,
-                   folder.error().describe());
+    else
+      log::warn("cannot invalidate '{}{}' in the kernel: {}; it is seen again when its time is over", prefix, name,
+                folder.error().describe());
   });
   if (!queued) {
     log::debug("invalidation of '{}{}' not queued: {}", prefix, name, queued.error().describe());

@@ -16,8 +16,8 @@ namespace thermo::vfs {
 /// Prefix under which the catalog shows an object that a folder of the same name hides.
 inline constexpr std::string_view kHiddenObject = ".object:";
 
-/// Thread-safe. No lock is held while the kernel side is called. The catalog must not be called back from its listener, so a parent that
-/// is not remembered is looked up by a thread of our own.
+/// Thread-safe. No lock is held while the kernel side is called. The catalog must not be called back from its listener, so a
+/// parent that is not remembered is looked up by a thread of our own.
 class KernelRelay final : public catalog::Listener {
  public:
   KernelRelay(catalog::View& view, NodeTable& nodes, std::string root_prefix, const Clock& clock);

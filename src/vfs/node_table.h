@@ -36,8 +36,8 @@ struct ParentAndName {
 };
 [[nodiscard]] ParentAndName split_key(const std::string& key);
 
-/// Bounded, oldest use out first. Thread-safe: one short lock, nothing is called under it. It holds nothing that cannot be asked of the
-/// catalog again, except suspicion, which is kept apart.
+/// Bounded, oldest use out first. Thread-safe: one short lock, nothing is called under it. It holds nothing that cannot be asked
+/// of the catalog again, except suspicion, which is kept apart.
 class NodeTable {
  public:
   struct Known {
@@ -48,8 +48,8 @@ class NodeTable {
 
   explicit NodeTable(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Remembers the newest known state of an entry. `confirmed`: the answer of a lookup by name, which ends any suspicion; without it
-  /// only a newer generation does.
+  /// Remembers the newest known state of an entry. `confirmed`: the answer of a lookup by name, which ends any suspicion; without
+  /// it only a newer generation does.
   void remember(KnownPtr known, bool confirmed);
   void forget_key(const std::string& key);
 

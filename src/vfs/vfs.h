@@ -1,8 +1,9 @@
 #pragma once
-// The POSIX view of one mount over catalog, reader and cache: names, attributes, handles. Front ends translate their protocol to this.
+// The POSIX view of one mount over catalog, reader and cache: names, attributes, handles. Front ends translate their protocol to
+// this.
 //
-// Every call takes the caller's RequestContext; with ctx.may_wait false it answers kWouldWaitDevice / kWouldWaitStore instead of waiting, and
-// may then be called again with may_wait true from another thread.
+// Every call takes the caller's RequestContext; with ctx.may_wait false it answers kWouldWaitDevice / kWouldWaitStore instead of
+// waiting, and may then be called again with may_wait true from another thread.
 
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,8 @@ using NodeId = std::uint64_t;
 inline constexpr NodeId kRootNode = 1;
 inline constexpr int kGenerationBits = 20;
 
-/// A file handle as the kernel holds it. A handle that this process does not know (opened before a restart) is opened again from its node.
+/// A file handle as the kernel holds it. A handle that this process does not know (opened before a restart) is opened again from
+/// its node.
 using HandleId = std::uint64_t;
 
 struct Attr {
@@ -40,7 +42,7 @@ struct Attr {
 struct Entry {
   NodeId node = 0;  ///< 0: the name does not exist (a negative answer, believed for `valid`)
   Attr attr;
-  Nanos valid{0};   ///< how long the kernel may keep name and attributes
+  Nanos valid{0};  ///< how long the kernel may keep name and attributes
 };
 
 struct DirEntry {
@@ -63,13 +65,13 @@ class KernelCache {
 };
 
 struct Options {
-  std::string root_prefix;            ///< empty or ends in '/'
-  std::uint32_t uid = 0;              ///< owner shown for every file
+  std::string root_prefix;  ///< empty or ends in '/'
+  std::uint32_t uid = 0;    ///< owner shown for every file
   std::uint32_t gid = 0;
-  std::uint32_t file_mode = 0644;     ///< permission bits
+  std::uint32_t file_mode = 0644;  ///< permission bits
   std::uint32_t dir_mode = 0755;
-  std::string store_name;             ///< for the xattr user.thermo.store, e.g. "s3://bucket/prefix"
-  std::string admin_socket;           ///< for the xattr user.thermo.admin: how subcommands find the daemon
+  std::string store_name;    ///< for the xattr user.thermo.store, e.g. "s3://bucket/prefix"
+  std::string admin_socket;  ///< for the xattr user.thermo.admin: how subcommands find the daemon
   read::Options read;
   const Clock* clock = &Clock::system();
   metrics::Registry* metrics = nullptr;  ///< required
@@ -88,13 +90,13 @@ class Vfs {
   /// `flags` (open(2)) want to write.
   [[nodiscard]] virtual Result<HandleId> open(const RequestContext& ctx, NodeId node, int flags) = 0;
   /// Never short before the end of the file. kStale when the version is gone from the store and not in the cache.
-  [[nodiscard]] virtual Result<cache::PageReply> read(const RequestContext& ctx, NodeId node, HandleId handle, cache::ByteRange range,
-                                                      std::span<std::byte> scratch, bool retried) = 0;
+  [[nodiscard]] virtual Result<cache::PageReply> read(const RequestContext& ctx, NodeId node, HandleId handle,
+                                                      cache::ByteRange range, std::span<std::byte> scratch, bool retried) = 0;
   virtual void release(HandleId handle) = 0;
 
   [[nodiscard]] virtual Result<HandleId> open_dir(const RequestContext& ctx, NodeId node) = 0;
-  /// Calls `visit` for entries after position `cookie` (0 = start; "." and ".." first) until it returns false. seekdir to any cookie that was
-  /// handed out by this handle works.
+  /// Calls `visit` for entries after position `cookie` (0 = start; "." and ".." first) until it returns false. seekdir to any
+  /// cookie that was handed out by this handle works.
   [[nodiscard]] virtual Result<void> read_dir(const RequestContext& ctx, NodeId node, HandleId handle, std::uint64_t cookie,
                                               const std::function<bool(const DirEntry&)>& visit) = 0;
   virtual void release_dir(HandleId handle) = 0;

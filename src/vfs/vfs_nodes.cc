@@ -10,8 +10,8 @@ namespace thermo::vfs {
 namespace {
 
 tl::unexpected<Error> stale(NodeId node) {
-  return fail(ErrorCode::kStale, "node " + std::to_string(node_number(node)) + " generation " + std::to_string(node_generation(node)) +
-                                     " is not current: look the name up again");
+  return fail(ErrorCode::kStale, "node " + std::to_string(node_number(node)) + " generation " +
+                                     std::to_string(node_generation(node)) + " is not current: look the name up again");
 }
 
 }  // namespace
@@ -161,8 +161,10 @@ Result<catalog::Entry> VfsImpl::resolve(const RequestContext& ctx, std::string_v
     at = end + 1;
     if (name.empty() || name == ".") continue;
     const std::string so_far(path.substr(0, end));
-    if (name == "..") return fail(ErrorCode::kInvalidArgument, "'" + so_far + "': '..' is not followed; name the path from the mount's root");
-    if (std::holds_alternative<catalog::File>(entry)) return fail(ErrorCode::kNotDirectory, "'" + so_far + "' goes through a file");
+    if (name == "..")
+      return fail(ErrorCode::kInvalidArgument, "'" + so_far + "': '..' is not followed; name the path from the mount's root");
+    if (std::holds_alternative<catalog::File>(entry))
+      return fail(ErrorCode::kNotDirectory, "'" + so_far + "' goes through a file");
     auto found = view_->lookup(ctx, entry_key(entry), name);
     if (!found) return fail(found.error().within("'" + so_far + "'"));
     if (!found->entry) return fail(ErrorCode::kNotFound, "no such file or folder '" + so_far + "'");

@@ -111,8 +111,10 @@ Error explain(const Ran& ran, const std::string& what) {
     mend = "; run modprobe fuse as root, and in a container give it --device /dev/fuse";
   } else if (says("no write access") || says("not owned") || says("Permission denied") || says("Operation not permitted")) {
     code = ErrorCode::kAccessDenied;
-    mend = "; an ordinary user needs a folder of their own to mount on, and fusermount3 must be setuid root (in a container also --cap-add "
-           "SYS_ADMIN)";
+    mend =
+        "; an ordinary user needs a folder of their own to mount on, and fusermount3 must be setuid root (in a container also "
+        "--cap-add "
+        "SYS_ADMIN)";
   } else if (says("busy")) {
     code = ErrorCode::kBusy;
   } else if (says("not found in /etc/mtab") || says("not mounted")) {
@@ -164,7 +166,8 @@ Result<UniqueFd> fusermount_mount(const std::string& path, const std::string& so
     text << file.rdbuf();
     if (!grants_allow_other(text.str())) {
       return fail(ErrorCode::kInvalidArgument,
-                  "mount option 'allow_other': an ordinary user may use it only with the line user_allow_other in /etc/fuse.conf; add the "
+                  "mount option 'allow_other': an ordinary user may use it only with the line user_allow_other in "
+                  "/etc/fuse.conf; add the "
                   "line user_allow_other to /etc/fuse.conf, or leave -o allow_other out");
     }
   }
@@ -173,8 +176,8 @@ Result<UniqueFd> fusermount_mount(const std::string& path, const std::string& so
   const UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
   TRY_ASSIGN(auto errors, make_pipe());
-  TRY_ASSIGN(const pid_t pid, spawn({"fusermount3", "-o", fusermount_options(source, options), "--", path}, theirs.get(),
-                                    errors.write_end.get()));
+  TRY_ASSIGN(const pid_t pid,
+             spawn({"fusermount3", "-o", fusermount_options(source, options), "--", path}, theirs.get(), errors.write_end.get()));
   theirs.reset();
   errors.write_end.reset();
   auto device = receive_fd(ours.get());

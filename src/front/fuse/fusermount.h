@@ -10,8 +10,8 @@
 
 namespace thermo::fuse {
 
-/// Mounts at `path` and returns the /dev/fuse descriptor that the helper sends back. kNotFound names the install command when the helper is
-/// missing; the helper's own words are in the message of other errors.
+/// Mounts at `path` and returns the /dev/fuse descriptor that the helper sends back. kNotFound names the install command when the
+/// helper is missing; the helper's own words are in the message of other errors.
 [[nodiscard]] Result<UniqueFd> fusermount_mount(const std::string& path, const std::string& source, const MountOptions& options);
 [[nodiscard]] Result<void> fusermount_unmount(const std::string& path, bool lazy);
 

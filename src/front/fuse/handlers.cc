@@ -72,8 +72,8 @@ Result<void> Handlers::run(const RequestContext& ctx, const Request& request, bo
     case Opcode::kTmpfile: answer.error = EROFS; return {};
     case Opcode::kReadlink: answer.error = EINVAL; return {};
     case Opcode::kIoctl: answer.error = ENOTTY; return {};
-    // ENOSYS is remembered by the kernel, which then does what is right without us: ACCESS by default_permissions, STATX by GETATTR, LSEEK with
-    // the whole file as data, locks kept locally.
+    // ENOSYS is remembered by the kernel, which then does what is right without us: ACCESS by default_permissions, STATX by
+    // GETATTR, LSEEK with the whole file as data, locks kept locally.
     default: answer.error = ENOSYS; return {};
   }
 }

@@ -37,7 +37,7 @@ struct Answer {
   std::string text;
   std::span<const std::byte> body;  ///< in the Scratch
   cache::PageReply pages;
-  vfs::HandleId opened = 0;      ///< to be released when the kernel does not take the answer
+  vfs::HandleId opened = 0;  ///< to be released when the kernel does not take the answer
   vfs::HandleId opened_dir = 0;
 
   template <class T>
@@ -54,7 +54,8 @@ class Handlers {
  public:
   Handlers(vfs::Vfs& vfs, const Negotiated& agreed) : vfs_(vfs), agreed_(agreed) {}
   /// `retried`: called a second time, with ctx.may_wait, after the first answered kWouldWaitDevice or kWouldWaitStore.
-  [[nodiscard]] Result<void> run(const RequestContext& ctx, const Request& request, bool retried, Scratch& scratch, Answer& answer);
+  [[nodiscard]] Result<void> run(const RequestContext& ctx, const Request& request, bool retried, Scratch& scratch,
+                                 Answer& answer);
 
  private:
   Result<void> lookup(const RequestContext& ctx, const Request& request, Answer& answer);

@@ -23,7 +23,8 @@ bool is_root() { return ::geteuid() == 0; }
 
 std::string quoted(std::string_view text) { return std::string("'").append(text).append("'"); }
 
-/// statfs always asks the file system; stat may be answered by attributes that the kernel still believes, and so hide a dead mount.
+/// statfs always asks the file system; stat may be answered by attributes that the kernel still believes, and so hide a dead
+/// mount.
 bool is_dead(const std::string& path) {
   struct statfs space{};
   int error = 0;
@@ -46,8 +47,9 @@ Result<bool> is_empty_folder(const std::string& path) {
 
 Result<void> check_mount_point(const std::string& path, const MountOptions& options) {
   if (const auto there = mount_at(path); there && there->type.starts_with("fuse")) {
-    return fail(ErrorCode::kBusy, "mount point " + quoted(path) + " is taken: " + quoted(there->source) + " (type " + there->type +
-                                      ") is mounted there; run `thermo umount " + path + "` first, or choose another folder");
+    return fail(ErrorCode::kBusy, "mount point " + quoted(path) + " is taken: " + quoted(there->source) + " (type " +
+                                      there->type + ") is mounted there; run `thermo umount " + path +
+                                      "` first, or choose another folder");
   }
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return fail(errno_error(errno, "mount point " + quoted(path)));
@@ -68,8 +70,7 @@ Result<UniqueFd> open_device() {
   if (fd.valid()) return fd;
   const int error = errno;
   if (error == ENOENT || error == ENODEV || error == ENXIO) {
-    return fail(Error(ErrorCode::kNotFound,
-                      "/dev/fuse is missing: run modprobe fuse; in a container give it --device /dev/fuse")
+    return fail(Error(ErrorCode::kNotFound, "/dev/fuse is missing: run modprobe fuse; in a container give it --device /dev/fuse")
                     .with_errno(error));
   }
   if (error == EACCES || error == EPERM) {
@@ -131,7 +132,8 @@ Result<std::string> canonical_mount_path(const std::string& path) {
                     .with_errno(error));
   }
   if (error == ENOTDIR) {
-    return fail(Error(ErrorCode::kNotDirectory, "mount point " + quoted(path) + " is not a folder; give an empty folder").with_errno(error));
+    return fail(Error(ErrorCode::kNotDirectory, "mount point " + quoted(path) + " is not a folder; give an empty folder")
+                    .with_errno(error));
   }
   return fail(errno_error(error, "mount point " + quoted(path)));
 }
@@ -176,8 +178,9 @@ Result<void> unmount(const std::string& path, bool lazy) {
   TRY_ASSIGN(const auto canonical, canonical_mount_path(path));
   if (!mount_at(canonical)) return fail(ErrorCode::kNotFound, "nothing is mounted at " + quoted(path));
   const auto busy = [&] {
-    return fail(Error(ErrorCode::kBusy, quoted(path) + " is in use; `fuser -vm " + path +
-                                            "` names by whom: end those programs or leave the folder, or detach it now with `thermo umount -l`")
+    return fail(Error(ErrorCode::kBusy,
+                      quoted(path) + " is in use; `fuser -vm " + path +
+                          "` names by whom: end those programs or leave the folder, or detach it now with `thermo umount -l`")
                     .with_errno(EBUSY));
   };
   if (is_root()) {

@@ -15,26 +15,18 @@ struct FlagWord {
 };
 
 constexpr FlagWord kFlagWords[] = {
-    {"ro", MS_RDONLY, 0},
-    {"rw", 0, MS_RDONLY},
-    {"noexec", MS_NOEXEC, 0},
-    {"exec", 0, MS_NOEXEC},
-    {"sync", MS_SYNCHRONOUS, 0},
-    {"async", 0, MS_SYNCHRONOUS},
-    {"dirsync", MS_DIRSYNC, 0},
-    {"noatime", MS_NOATIME, 0},
-    {"atime", 0, MS_NOATIME},
-    {"nodiratime", MS_NODIRATIME, 0},
-    {"diratime", 0, MS_NODIRATIME},
-    {"relatime", MS_RELATIME, 0},
-    {"norelatime", 0, MS_RELATIME},
-    {"strictatime", MS_STRICTATIME, 0},
-    {"lazytime", MS_LAZYTIME, 0},
-    {"nolazytime", 0, MS_LAZYTIME},
+    {"ro", MS_RDONLY, 0},           {"rw", 0, MS_RDONLY},
+    {"noexec", MS_NOEXEC, 0},       {"exec", 0, MS_NOEXEC},
+    {"sync", MS_SYNCHRONOUS, 0},    {"async", 0, MS_SYNCHRONOUS},
+    {"dirsync", MS_DIRSYNC, 0},     {"noatime", MS_NOATIME, 0},
+    {"atime", 0, MS_NOATIME},       {"nodiratime", MS_NODIRATIME, 0},
+    {"diratime", 0, MS_NODIRATIME}, {"relatime", MS_RELATIME, 0},
+    {"norelatime", 0, MS_RELATIME}, {"strictatime", MS_STRICTATIME, 0},
+    {"lazytime", MS_LAZYTIME, 0},   {"nolazytime", 0, MS_LAZYTIME},
 };
 
 constexpr std::array<std::string_view, 4> kAlwaysOn = {"nosuid", "nodev", "default_permissions", "defaults"};
-constexpr std::array<std::string_view, 10> kFstabOnly = {"auto",  "noauto", "user",  "nouser",  "users",
+constexpr std::array<std::string_view, 10> kFstabOnly = {"auto",  "noauto", "user",   "nouser",  "users",
                                                          "owner", "group",  "nofail", "_netdev", "silent"};
 
 template <class List>

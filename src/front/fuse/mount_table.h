@@ -12,8 +12,8 @@
 namespace thermo::fuse {
 
 inline constexpr std::string_view kFsType = "fuse.thermo";
-/// Least read-ahead of a mount. Measured sequentially, page cache dropped, 300 us a request: 0.5 GB/s at the kernel's own 128 KiB, 2.3 at 1 MiB,
-/// 3.5 at 4 MiB, 2.6 at 8 MiB; from daemon memory without a wait 128 KiB gives 2.9 and the others 3.6-4.4.
+/// Least read-ahead of a mount. Measured sequentially, page cache dropped, 300 us a request: 0.5 GB/s at the kernel's own 128
+/// KiB, 2.3 at 1 MiB, 3.5 at 4 MiB, 2.6 at 8 MiB; from daemon memory without a wait 128 KiB gives 2.9 and the others 3.6-4.4.
 inline constexpr unsigned kReadAheadKb = 4096;
 
 struct MountPoint {
@@ -33,8 +33,8 @@ struct MountPoint {
 /// The topmost mount exactly at `path` (absolute, no symlinks, no trailing '/').
 [[nodiscard]] std::optional<MountPoint> mount_at(std::string_view path);
 
-/// Raises the read-ahead of the mount at `path` to `kb` (never lowers it). Asks nothing of the file system itself. kAccessDenied for an
-/// ordinary user; kNotFound where nothing is mounted.
+/// Raises the read-ahead of the mount at `path` to `kb` (never lowers it). Asks nothing of the file system itself. kAccessDenied
+/// for an ordinary user; kNotFound where nothing is mounted.
 [[nodiscard]] Result<void> raise_read_ahead(std::string_view path, unsigned kb = kReadAheadKb);
 
 }  // namespace thermo::fuse

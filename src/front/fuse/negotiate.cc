@@ -14,18 +14,18 @@ struct Feature {
 // Not wanted: AUTO_INVAL_DATA (a nodeid is one version, so cached pages never go stale), WRITEBACK_CACHE, NO_OPENDIR_SUPPORT,
 // POSIX and FLOCK locks (the kernel keeps them locally).
 constexpr Feature kWanted[] = {
-    {kAsyncRead, 6},        {kDoReaddirplus, 21}, {kReaddirplusAuto, 21},   {kAsyncDio, 22}, {kParallelDirops, 25},
-    {kMaxPages, 28},        {kCacheSymlinks, 28}, {kExplicitInvalData, 30}, {kInitExt, 36},  {kHasExpireOnly, 38},
-    {kHasResend, 40},
+    {kAsyncRead, 6},       {kDoReaddirplus, 21}, {kReaddirplusAuto, 21}, {kAsyncDio, 22},
+    {kParallelDirops, 25}, {kMaxPages, 28},      {kCacheSymlinks, 28},   {kExplicitInvalData, 30},
+    {kInitExt, 36},        {kHasExpireOnly, 38}, {kHasResend, 40},
 };
 
 }  // namespace
 
 Result<Negotiated> negotiate(const InitIn& offer, std::uint32_t max_minor) {
   if (offer.major != kProtocolMajor || std::min(offer.minor, max_minor) < kMinProtocolMinor) {
-    return fail(ErrorCode::kNotSupported, "the kernel offers FUSE " + std::to_string(offer.major) + "." + std::to_string(offer.minor) +
-                                              ", capped to 7." + std::to_string(max_minor) + "; at least 7." +
-                                              std::to_string(kMinProtocolMinor) + " is needed (Linux 3.15)");
+    return fail(ErrorCode::kNotSupported, "the kernel offers FUSE " + std::to_string(offer.major) + "." +
+                                              std::to_string(offer.minor) + ", capped to 7." + std::to_string(max_minor) +
+                                              "; at least 7." + std::to_string(kMinProtocolMinor) + " is needed (Linux 3.15)");
   }
   Negotiated agreed;
   agreed.minor = std::min({offer.minor, kProtocolMinor, max_minor});

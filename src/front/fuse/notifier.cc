@@ -19,8 +19,9 @@ Notifier::Notifier(int device, const Negotiated& agreed, metrics::Registry& metr
     : device_(device),
       agreed_(agreed),
       sent_(metrics.counter("thermocline_fuse_invalidations_total", "Names that the kernel was told to look up again")),
-      dropped_(metrics.counter("thermocline_fuse_invalidations_dropped_total",
-                               "Invalidations dropped because the queue was full; such names stay until their validity runs out")) {}
+      dropped_(
+          metrics.counter("thermocline_fuse_invalidations_dropped_total",
+                          "Invalidations dropped because the queue was full; such names stay until their validity runs out")) {}
 
 void Notifier::start() {
   thread_ = std::thread([this] { run(); });

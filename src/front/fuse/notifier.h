@@ -1,6 +1,6 @@
 #pragma once
-// A thread that tells the kernel which names to look up again. One of its own: the write may wait for a folder's lock, held by somebody who
-// waits for us.
+// A thread that tells the kernel which names to look up again. One of its own: the write may wait for a folder's lock, held by
+// somebody who waits for us.
 
 #include <deque>
 #include <string>
@@ -17,8 +17,8 @@ namespace thermo::fuse {
 /// Thread-safe.
 class Notifier {
  public:
-  /// Names that may wait to be told. Beyond it the kernel is told to look every name up again (7.44), or, where it cannot, the oldest are dropped:
-  /// such a name stays as it is until its validity runs out.
+  /// Names that may wait to be told. Beyond it the kernel is told to look every name up again (7.44), or, where it cannot, the
+  /// oldest are dropped: such a name stays as it is until its validity runs out.
   static constexpr std::size_t kMaxQueued = 65536;
 
   /// `device` must stay open until stop() returned.

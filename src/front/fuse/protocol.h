@@ -1,7 +1,8 @@
 #pragma once
-// The kernel's FUSE protocol as far as this mount speaks it, up to version 7.45. Debian's kernel headers stop at 7.38, so the layouts are
-// written down here; every size is checked. Numbers and layouts are the kernel's ABI (Linux 6.18, include/uapi/linux/fuse.h) and never
-// change. All structs are copied in and out with memcpy: request buffers promise no alignment.
+// The kernel's FUSE protocol as far as this mount speaks it, up to version 7.45. Debian's kernel headers stop at 7.38, so the
+// layouts are written down here; every size is checked. Numbers and layouts are the kernel's ABI (Linux 6.18,
+// include/uapi/linux/fuse.h) and never change. All structs are copied in and out with memcpy: request buffers promise no
+// alignment.
 
 #include <sys/ioctl.h>
 

@@ -28,9 +28,9 @@ struct Request {
   [[nodiscard]] Opcode opcode() const { return static_cast<Opcode>(header.opcode); }
 };
 
-/// Decodes one frame. kInvalidArgument when the frame is shorter than its header, its length field differs from what was read, an argument is
-/// cut, or a name is empty or lacks its NUL. `header` (optional) gets the header even where the arguments are bad, so that an error can be
-/// sent back; it is left alone when there is none.
+/// Decodes one frame. kInvalidArgument when the frame is shorter than its header, its length field differs from what was read, an
+/// argument is cut, or a name is empty or lacks its NUL. `header` (optional) gets the header even where the arguments are bad, so
+/// that an error can be sent back; it is left alone when there is none.
 [[nodiscard]] Result<Request> parse_request(std::span<const std::byte> frame, InHeader* header = nullptr);
 
 }  // namespace thermo::fuse

@@ -109,7 +109,8 @@ void Server::finish(const Call& call, const Result<void>& result, Answer& answer
   const Nanos took = options_.clock->now() - call.start;
   metrics_.count(call.request.header.opcode, took, call.pending ? AnsweredBy::kPool : AnsweredBy::kInline);
   if (answer.error == EIO && result.has_value() == false) {
-    log::debug("fuse: request {} {}: {}", call.ctx.request_id, opcode_name(call.request.header.opcode), result.error().describe());
+    log::debug("fuse: request {} {}: {}", call.ctx.request_id, opcode_name(call.request.header.opcode),
+               result.error().describe());
   }
   if (log::channel_enabled(log::Channel::kFuse)) trace(call, answer, took);
 }
@@ -132,7 +133,8 @@ void Server::trace(const Call& call, const Answer& answer, Nanos took) const {
   } else if (const auto* xattr = std::get_if<XattrArgs>(&call.request.args)) {
     details = " name=" + std::string(xattr->name) + " size=" + std::to_string(xattr->size);
   } else if (const auto* read = std::get_if<ReadIn>(&call.request.args)) {
-    details = " offset=" + std::to_string(read->offset) + " size=" + std::to_string(read->size) + " fh=" + std::to_string(read->fh);
+    details =
+        " offset=" + std::to_string(read->offset) + " size=" + std::to_string(read->size) + " fh=" + std::to_string(read->fh);
   } else if (const auto* release = std::get_if<ReleaseIn>(&call.request.args)) {
     details = " fh=" + std::to_string(release->fh);
   }
@@ -143,7 +145,8 @@ void Server::trace(const Call& call, const Answer& answer, Nanos took) const {
   }
   log::trace(log::Channel::kFuse, "id={} op={} mount={} path='{}' node={}{} uid={} pid={} bytes={} ms={:.3f} by={} result={}",
              call.ctx.request_id, opcode_name(header.opcode), options_.name, path, header.nodeid, details, header.uid, header.pid,
-             answer.size(), std::chrono::duration<double, std::milli>(took).count(), call.pending ? "pool" : "inline", answer.error);
+             answer.size(), std::chrono::duration<double, std::milli>(took).count(), call.pending ? "pool" : "inline",
+             answer.error);
 }
 
 }  // namespace thermo::fuse

@@ -26,7 +26,8 @@ constexpr int kInitTimeoutMs = 10'000;
 constexpr auto kWakeEvery = std::chrono::milliseconds(5);
 constexpr auto kWatchEvery = std::chrono::milliseconds(200);
 
-/// Ends a blocking read of /dev/fuse when no unmount does: its handler does nothing, and without SA_RESTART the read answers EINTR.
+/// Ends a blocking read of /dev/fuse when no unmount does: its handler does nothing, and without SA_RESTART the read answers
+/// EINTR.
 int wake_signal() { return SIGRTMIN + 4; }
 
 void install_wake_signal() {
@@ -127,7 +128,7 @@ struct FuseSession::Impl final : vfs::KernelCache {
       if (n >= 0) {
         server.serve(fd, {frame.get(), static_cast<std::size_t>(n)}, scratch);
       } else if (errno == ENODEV || errno == ECONNABORTED) {
-        break;  // unmounted or aborted
+        break;                                                            // unmounted or aborted
       } else if (errno != EINTR && errno != EAGAIN && errno != ENOENT) {  // ENOENT: interrupted before it was read
         log::error("fuse: {}: reading requests failed: errno {}", options.name, errno);
         break;
@@ -210,7 +211,8 @@ Result<std::unique_ptr<FuseSession>> FuseSession::start(UniqueFd device, vfs::Vf
   TRY_ASSIGN(const auto agreed, shake_hands(device.get(), options.max_minor));
   auto impl = std::make_unique<Impl>(std::move(device), vfs, agreed, options);
   impl->start_threads();
-  log::info("fuse: {} speaks 7.{}, {} threads on {} descriptors", options.name, agreed.minor, impl->threads.size(), impl->clones.size() + 1);
+  log::info("fuse: {} speaks 7.{}, {} threads on {} descriptors", options.name, agreed.minor, impl->threads.size(),
+            impl->clones.size() + 1);
   return std::unique_ptr<FuseSession>(new FuseSession(std::move(impl)));
 }
 

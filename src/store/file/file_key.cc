@@ -8,9 +8,12 @@
 namespace thermo::store::file {
 
 Result<void> check_key(std::string_view key) {
-  const auto refuse = [&](std::string_view why) { return fail(ErrorCode::kInvalidArgument, fmt::format("key '{}': {}", key, why)); };
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::kInvalidArgument, fmt::format("key '{}': {}", key, why));
+  };
   if (key.empty()) return refuse("a key must not be empty");
-  if (key.size() > kMaxKey) return fail(ErrorCode::kNameTooLong, fmt::format("key of {} bytes; the limit is {}", key.size(), kMaxKey));
+  if (key.size() > kMaxKey)
+    return fail(ErrorCode::kNameTooLong, fmt::format("key of {} bytes; the limit is {}", key.size(), kMaxKey));
   if (key.find('\0') != std::string_view::npos) return refuse("a path cannot hold a NUL byte");
   std::string_view rest = key;
   if (rest.ends_with('/')) rest.remove_suffix(1);

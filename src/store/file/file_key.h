@@ -11,11 +11,11 @@
 
 namespace thermo::store::file {
 
-inline constexpr std::size_t kMaxKey = 1024;                       ///< S3's limit, in bytes
-inline constexpr std::string_view kTemporary = ".thermo-put.";     ///< names of half-written files begin so; they are not objects
+inline constexpr std::size_t kMaxKey = 1024;                    ///< S3's limit, in bytes
+inline constexpr std::string_view kTemporary = ".thermo-put.";  ///< names of half-written files begin so; they are not objects
 
-/// kInvalidArgument for what cannot be a path below the root: empty, absolute, components "", "." and "..", NUL, our temporary names.
-/// One trailing '/' is allowed: such a key names a folder. kNameTooLong beyond kMaxKey.
+/// kInvalidArgument for what cannot be a path below the root: empty, absolute, components "", "." and "..", NUL, our temporary
+/// names. One trailing '/' is allowed: such a key names a folder. kNameTooLong beyond kMaxKey.
 [[nodiscard]] Result<void> check_key(std::string_view key);
 
 /// kNoSuchBucket when the root itself is gone: then a missing file says nothing about the key.
@@ -28,8 +28,8 @@ inline constexpr std::string_view kTemporary = ".thermo-put.";     ///< names of
 
 [[nodiscard]] std::int64_t nanos(const struct timespec& time);
 
-/// ctime and mtime move in steps of a timer tick (10 ms at most): a change within the tick of `st` would not show. 0 when the times are
-/// older than that, else how many nanoseconds are missing. A time in the future counts as old: waiting would not help.
+/// ctime and mtime move in steps of a timer tick (10 ms at most): a change within the tick of `st` would not show. 0 when the
+/// times are older than that, else how many nanoseconds are missing. A time in the future counts as old: waiting would not help.
 [[nodiscard]] std::int64_t unsettled_for(const struct stat& st);
 
 /// Closes on destruction.

@@ -28,7 +28,11 @@ bool is_gone(ErrorCode code) { return code == ErrorCode::kNotFound || code == Er
 class Walk {
  public:
   Walk(const RequestContext& ctx, FolderCache& cache, const std::string& root, const ListRequest& request, std::string after)
-      : ctx_(ctx), cache_(cache), root_(root), request_(request), after_(std::move(after)),
+      : ctx_(ctx),
+        cache_(cache),
+        root_(root),
+        request_(request),
+        after_(std::move(after)),
         limit_(std::min(request.max_keys, kMaxListed)) {}
 
   [[nodiscard]] Result<ListPage> run();
@@ -97,7 +101,8 @@ Result<void> Walk::folder(const std::string& prefix, bool asked_for) {
   if (after_.size() > prefix.size() && after_.starts_with(prefix)) {
     const std::string_view inside = std::string_view(after_).substr(prefix.size());
     // Up to and with the '/': the folder that `after_` lies in comes again, its names before `after_` do not.
-    const std::string_view name = inside.substr(0, inside.find('/') == std::string_view::npos ? inside.size() : inside.find('/') + 1);
+    const std::string_view name =
+        inside.substr(0, inside.find('/') == std::string_view::npos ? inside.size() : inside.find('/') + 1);
     if (name > start) start = name;
   }
   for (std::size_t i = content.lower_bound(start); i < content.size() && !page_.truncated; ++i) {
@@ -173,7 +178,8 @@ bool Walk::barren(const Folder& content, const std::string& prefix) const {
 
 }  // namespace
 
-Result<ListPage> list_folder_page(const RequestContext& ctx, FolderCache& cache, const std::string& root, const ListRequest& request) {
+Result<ListPage> list_folder_page(const RequestContext& ctx, FolderCache& cache, const std::string& root,
+                                  const ListRequest& request) {
   if (!request.delimiter.empty() && request.delimiter != "/") {
     return fail(ErrorCode::kInvalidArgument, "delimiter '" + request.delimiter + "': a folder store knows only '/'");
   }

@@ -1,5 +1,6 @@
 #pragma once
-// Content type and user metadata of an object, kept in extended attributes of its file ("user.thermo.type", "user.thermo.meta.NAME").
+// Content type and user metadata of an object, kept in extended attributes of its file ("user.thermo.type",
+// "user.thermo.meta.NAME").
 
 #include "base/result.h"
 #include "store/object_store.h"

@@ -54,7 +54,8 @@ class FileStore final : public ObjectStore {
     return write_object(locks_, root_, key, body, options);
   }
 
-  [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx, const std::vector<std::string>& keys) override;
+  [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx,
+                                                          const std::vector<std::string>& keys) override;
 
  private:
   [[nodiscard]] static Result<void> may_start(const RequestContext& ctx) {
@@ -108,7 +109,8 @@ Result<GetInfo> FileStore::get_range(const RequestContext& ctx, const std::strin
   TRY_ASSIGN(const struct stat named, status_of(key));
   if (S_ISDIR(named.st_mode)) {
     if (!if_match.empty() && if_match != folder_etag(named)) return changed(key);
-    if (range.offset != 0 || range.length != 0) return fail(Error(ErrorCode::kInvalidRange, "'" + key + "' has no bytes").with_http(416));
+    if (range.offset != 0 || range.length != 0)
+      return fail(Error(ErrorCode::kInvalidRange, "'" + key + "' has no bytes").with_http(416));
     return GetInfo{folder_etag(named), 0, nanos(named.st_mtim)};
   }
   // O_NONBLOCK: should a pipe have taken the name meanwhile, open does not hang.
@@ -119,7 +121,8 @@ Result<GetInfo> FileStore::get_range(const RequestContext& ctx, const std::strin
   }
   struct stat before{};
   if (::fstat(fd.get(), &before) != 0) return fail(errno_error(errno, "stat '" + path_of(key) + "'"));
-  // A write within the same timer tick as the last one leaves the times, so the ETag, as they are: read only what is older than that.
+  // A write within the same timer tick as the last one leaves the times, so the ETag, as they are: read only what is older than
+  // that.
   while (const std::int64_t wait = unsettled_for(before)) {
     if (!if_match.empty() && etag_of(before) != if_match) return changed(key);
     TRY(ctx.check(Clock::system()));
@@ -130,8 +133,9 @@ Result<GetInfo> FileStore::get_range(const RequestContext& ctx, const std::strin
   const GetInfo info{etag_of(before), static_cast<std::uint64_t>(before.st_size), nanos(before.st_mtim)};
   if (!if_match.empty() && info.etag != if_match) return changed(key);
   if (range.offset > info.object_size || range.length > info.object_size - range.offset) {
-    return fail(Error(ErrorCode::kInvalidRange, "'" + key + "': bytes " + std::to_string(range.offset) + "+" + std::to_string(range.length) +
-                                                    " of a file of " + std::to_string(info.object_size))
+    return fail(Error(ErrorCode::kInvalidRange, "'" + key + "': bytes " + std::to_string(range.offset) + "+" +
+                                                    std::to_string(range.length) + " of a file of " +
+                                                    std::to_string(info.object_size))
                     .with_http(416));
   }
   const std::size_t capacity = static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, range.length));

@@ -1,5 +1,6 @@
 #pragma once
-// A folder as a store, the embedded default: key = relative path. ETag from ctime, size and inode; an edit in place never mixes versions.
+// A folder as a store, the embedded default: key = relative path. ETag from ctime, size and inode; an edit in place never mixes
+// versions.
 
 #include "base/result.h"
 #include "store/object_store.h"

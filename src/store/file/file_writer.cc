@@ -36,8 +36,10 @@ Result<void> make_folders(const std::string& root, const std::string& key) {
     const int err = errno;
     struct stat st{};
     if (err == EEXIST && ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) continue;
-    if (err == EEXIST || err == ENOTDIR) return fail(ErrorCode::kNotDirectory, "cannot write '" + key + "': '" + path + "' is a file");
-    if (err == ENAMETOOLONG) return fail(ErrorCode::kNameTooLong, "cannot write '" + key + "': a part of it is too long for a file name");
+    if (err == EEXIST || err == ENOTDIR)
+      return fail(ErrorCode::kNotDirectory, "cannot write '" + key + "': '" + path + "' is a file");
+    if (err == ENAMETOOLONG)
+      return fail(ErrorCode::kNameTooLong, "cannot write '" + key + "': a part of it is too long for a file name");
     if (err == ENOENT) TRY(check_root(root));
     return fail(errno_error(err, "make folder '" + path + "'"));
   }
@@ -46,7 +48,8 @@ Result<void> make_folders(const std::string& root, const std::string& key) {
 
 Result<void> write_all(int fd, std::span<const std::byte> body, const std::string& path) {
   for (std::size_t done = 0; done < body.size();) {
-    const ssize_t n = ::pwrite(fd, body.data() + done, std::min(body.size() - done, std::size_t{1} << 30), static_cast<off_t>(done));
+    const ssize_t n =
+        ::pwrite(fd, body.data() + done, std::min(body.size() - done, std::size_t{1} << 30), static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return fail(errno_error(n == 0 ? ENOSPC : errno, "write '" + path + "'"));
     done += static_cast<std::size_t>(n);
@@ -112,7 +115,8 @@ Result<PutInfo> write_object(KeyLocks& locks, const std::string& root, const std
     if (err == 0) return {};
     if (err == EEXIST) return precondition(key, "the key exists already");
     if (err == EISDIR) return fail(ErrorCode::kIsDirectory, "cannot write '" + key + "': it is a folder");
-    if (err == ENAMETOOLONG) return fail(ErrorCode::kNameTooLong, "cannot write '" + key + "': its last part is too long for a file name");
+    if (err == ENAMETOOLONG)
+      return fail(ErrorCode::kNameTooLong, "cannot write '" + key + "': its last part is too long for a file name");
     return fail(errno_error(err, "rename to '" + path + "'"));
   };
   if (auto done = finish(); !done) {

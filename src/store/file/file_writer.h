@@ -9,10 +9,10 @@
 
 namespace thermo::store::file {
 
-/// Temporary file beside the target, fsync, rename, fsync of the folder; missing folders are made. A key with a trailing '/' makes a folder.
-/// `if_none_match` is decided by the file system; `if_match` among the writers of this store only: a local program that replaces
-/// the file between check and rename is overwritten. kPreconditionFailed, kNotFound (if_match on nothing), kNotDirectory, kIsDirectory,
-/// kNoSpace, kReadOnly, kAccessDenied.
+/// Temporary file beside the target, fsync, rename, fsync of the folder; missing folders are made. A key with a trailing '/'
+/// makes a folder. `if_none_match` is decided by the file system; `if_match` among the writers of this store only: a local
+/// program that replaces the file between check and rename is overwritten. kPreconditionFailed, kNotFound (if_match on nothing),
+/// kNotDirectory, kIsDirectory, kNoSpace, kReadOnly, kAccessDenied.
 [[nodiscard]] Result<PutInfo> write_object(KeyLocks& locks, const std::string& root, const std::string& key,
                                            std::span<const std::byte> body, const PutOptions& options);
 

@@ -18,7 +18,8 @@ struct CloseDir {
 };
 
 bool same_state(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && nanos(a.st_mtim) == nanos(b.st_mtim) && nanos(a.st_ctim) == nanos(b.st_ctim);
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && nanos(a.st_mtim) == nanos(b.st_mtim) &&
+         nanos(a.st_ctim) == nanos(b.st_ctim);
 }
 
 enum class Kind : std::uint8_t { kFile, kFolder };
@@ -79,7 +80,8 @@ Result<std::shared_ptr<const Folder>> FolderCache::read(const RequestContext& ct
     const std::size_t offset = folder->arena_.size();
     folder->arena_ += name;
     if (*kind == Kind::kFolder) folder->arena_ += '/';
-    folder->items_.push_back({offset, static_cast<std::uint16_t>(folder->arena_.size() - offset), entry->d_type != DT_REG && entry->d_type != DT_DIR});
+    folder->items_.push_back(
+        {offset, static_cast<std::uint16_t>(folder->arena_.size() - offset), entry->d_type != DT_REG && entry->d_type != DT_DIR});
     if (folder->items_.size() % 1024 == 0) TRY(ctx.check(Clock::system()));
   }
   const std::string_view arena(folder->arena_);

@@ -17,8 +17,8 @@
 
 namespace thermo::store::file {
 
-/// What a folder held at one moment, in key order: names of files, names of folders with a '/' behind. Special files, dangling links and
-/// unfinished writes are left out. Immutable.
+/// What a folder held at one moment, in key order: names of files, names of folders with a '/' behind. Special files, dangling
+/// links and unfinished writes are left out. Immutable.
 class Folder {
  public:
   struct Child {
@@ -45,7 +45,7 @@ class Folder {
   };
   std::string arena_;
   std::vector<Item> items_;
-  struct stat status_ {};
+  struct stat status_{};
 };
 
 /// Thread-safe. At most kMaxBytes of names are kept; larger folders are read for each page.

@@ -47,10 +47,12 @@ std::string fault_of(const ListPage& page, const ListRequest& request) {
   }
   if (!request.delimiter.empty()) {
     for (const auto& object : page.objects) {
-      if (object.key.find(request.delimiter, request.prefix.size()) != std::string::npos) return fmt::format("'{}' belongs in a group", object.key);
+      if (object.key.find(request.delimiter, request.prefix.size()) != std::string::npos)
+        return fmt::format("'{}' belongs in a group", object.key);
     }
   }
-  if (request.continuation.empty() && !request.start_after.empty() && !page.objects.empty() && page.objects[0].key <= request.start_after) {
+  if (request.continuation.empty() && !request.start_after.empty() && !page.objects.empty() &&
+      page.objects[0].key <= request.start_after) {
     return fmt::format("'{}' is not after '{}'", page.objects[0].key, request.start_after);
   }
   if (page.truncated && (page.continuation.empty() || page.continuation == request.continuation)) return "it leads to itself";
@@ -61,19 +63,20 @@ class CheckLayer final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
 
-  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t object_size,
-                            ByteRange range, BodySink& sink) override {
+  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                            std::uint64_t object_size, ByteRange range, BodySink& sink) override {
     BoundedSink bounded(sink, range.length);
     TRY_ASSIGN(GetInfo info, inner().get_range(ctx, key, if_match, object_size, range, bounded));
     if (!if_match.empty() && info.etag != if_match) {
       return fail(ErrorCode::kPreconditionFailed, fmt::format("'{}': asked for version {}, got {}", key, if_match, info.etag));
     }
     if (bounded.left() != 0) {
-      return fail(ErrorCode::kCorrupt,
-                  fmt::format("'{}': {} of {} bytes came, and the store called it complete", key, range.length - bounded.left(), range.length));
+      return fail(ErrorCode::kCorrupt, fmt::format("'{}': {} of {} bytes came, and the store called it complete", key,
+                                                   range.length - bounded.left(), range.length));
     }
     if (!if_match.empty() && info.object_size != object_size) {
-      return fail(ErrorCode::kCorrupt, fmt::format("'{}': version {} had {} bytes and now has {}", key, if_match, object_size, info.object_size));
+      return fail(ErrorCode::kCorrupt,
+                  fmt::format("'{}': version {} had {} bytes and now has {}", key, if_match, object_size, info.object_size));
     }
     return info;
   }

@@ -16,9 +16,11 @@ bool AimdWindow::throttled(MonoTime now) {
   return true;
 }
 
-ConcurrencyLimit::ConcurrencyLimit(const LimitOptions& options, const Clock& clock, metrics::Registry& registry, const std::string& store_id)
+ConcurrencyLimit::ConcurrencyLimit(const LimitOptions& options, const Clock& clock, metrics::Registry& registry,
+                                   const std::string& store_id)
     : clock_(clock),
-      limit_gauge_(registry.gauge("thermocline_store_limit", "Requests in flight that the store is given at most", {{"store", store_id}})),
+      limit_gauge_(
+          registry.gauge("thermocline_store_limit", "Requests in flight that the store is given at most", {{"store", store_id}})),
       in_flight_gauge_(registry.gauge("thermocline_store_in_flight", "Requests in flight to the store", {{"store", store_id}})),
       waiting_gauge_(registry.gauge("thermocline_store_waiting", "Requests that wait for their turn", {{"store", store_id}})),
       throttled_(registry.counter("thermocline_store_throttled_total", "Answers by which the store asked for fewer requests",

@@ -53,8 +53,8 @@ class FaultLayer final : public AroundStore<FaultLayer> {
     return info;
   }
 
-  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t object_size,
-                            ByteRange range, BodySink& sink) override {
+  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                            std::uint64_t object_size, ByteRange range, BodySink& sink) override {
     std::optional<std::uint64_t> keep;
     std::optional<std::uint64_t> flip;
     if (range.length > 0 && chance(options_.short_body)) keep = below(range.length);
@@ -66,7 +66,9 @@ class FaultLayer final : public AroundStore<FaultLayer> {
   }
 
  private:
-  [[nodiscard]] static std::string wrong(const std::string& etag) { return "\"not-" + etag.substr(etag.starts_with('"') ? 1 : 0); }
+  [[nodiscard]] static std::string wrong(const std::string& etag) {
+    return "\"not-" + etag.substr(etag.starts_with('"') ? 1 : 0);
+  }
   [[nodiscard]] bool chance(double probability) {
     if (probability <= 0) return false;
     MutexLock lock(mutex_);

@@ -10,7 +10,17 @@
 namespace thermo::store {
 
 enum class Verb : std::uint8_t {
-  kHead, kGet, kList, kPut, kRemove, kCreateMultipart, kUploadPart, kCopyPart, kCompleteMultipart, kAbortMultipart, kCopy
+  kHead,
+  kGet,
+  kList,
+  kPut,
+  kRemove,
+  kCreateMultipart,
+  kUploadPart,
+  kCopyPart,
+  kCompleteMultipart,
+  kAbortMultipart,
+  kCopy
 };
 inline constexpr std::size_t kVerbs = 11;
 
@@ -20,10 +30,10 @@ inline constexpr std::size_t kVerbs = 11;
 /// What a layer may know of a call without knowing its verb.
 struct Call {
   Verb verb;
-  const std::string& key;         ///< prefix of a listing, first key of a removal
-  std::uint64_t sent = 0;         ///< bytes of the body that goes to the store
-  ByteRange range = {};           ///< of a GET or a part copy
-  bool repeatable = true;         ///< false: a second try cannot tell its own first effect from somebody else's
+  const std::string& key;  ///< prefix of a listing, first key of a removal
+  std::uint64_t sent = 0;  ///< bytes of the body that goes to the store
+  ByteRange range = {};    ///< of a GET or a part copy
+  bool repeatable = true;  ///< false: a second try cannot tell its own first effect from somebody else's
 };
 
 /// Passes every verb to the inner store.
@@ -38,15 +48,20 @@ class ForwardingStore : public ObjectStore {
   [[nodiscard]] Result<ListPage> list_page(const RequestContext& ctx, const ListRequest& request) override;
   [[nodiscard]] Result<PutInfo> put(const RequestContext& ctx, const std::string& key, std::span<const std::byte> body,
                                     const PutOptions& options) override;
-  [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx, const std::vector<std::string>& keys) override;
-  [[nodiscard]] Result<std::string> create_multipart(const RequestContext& ctx, const std::string& key, const PutOptions& options) override;
-  [[nodiscard]] Result<UploadedPart> upload_part(const RequestContext& ctx, const std::string& key, const std::string& upload_id, int number,
-                                                 std::span<const std::byte> body) override;
-  [[nodiscard]] Result<UploadedPart> copy_part(const RequestContext& ctx, const std::string& key, const std::string& upload_id, int number,
-                                               const std::string& source_key, const std::string& source_etag, ByteRange range) override;
-  [[nodiscard]] Result<PutInfo> complete_multipart(const RequestContext& ctx, const std::string& key, const std::string& upload_id,
-                                                   const std::vector<UploadedPart>& parts, const PutOptions& options) override;
-  [[nodiscard]] Result<void> abort_multipart(const RequestContext& ctx, const std::string& key, const std::string& upload_id) override;
+  [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx,
+                                                          const std::vector<std::string>& keys) override;
+  [[nodiscard]] Result<std::string> create_multipart(const RequestContext& ctx, const std::string& key,
+                                                     const PutOptions& options) override;
+  [[nodiscard]] Result<UploadedPart> upload_part(const RequestContext& ctx, const std::string& key, const std::string& upload_id,
+                                                 int number, std::span<const std::byte> body) override;
+  [[nodiscard]] Result<UploadedPart> copy_part(const RequestContext& ctx, const std::string& key, const std::string& upload_id,
+                                               int number, const std::string& source_key, const std::string& source_etag,
+                                               ByteRange range) override;
+  [[nodiscard]] Result<PutInfo> complete_multipart(const RequestContext& ctx, const std::string& key,
+                                                   const std::string& upload_id, const std::vector<UploadedPart>& parts,
+                                                   const PutOptions& options) override;
+  [[nodiscard]] Result<void> abort_multipart(const RequestContext& ctx, const std::string& key,
+                                             const std::string& upload_id) override;
   [[nodiscard]] Result<PutInfo> copy(const RequestContext& ctx, const std::string& source_key, const std::string& source_etag,
                                      const std::string& key, const PutOptions& options) override;
 
@@ -57,8 +72,8 @@ class ForwardingStore : public ObjectStore {
   const ObjectStorePtr inner_;
 };
 
-/// Runs every verb through `Layer::around(ctx, call, send)`, where `send(ctx)` makes the call on the inner store and returns its Result.
-/// A layer overrides single verbs where it must see more.
+/// Runs every verb through `Layer::around(ctx, call, send)`, where `send(ctx)` makes the call on the inner store and returns its
+/// Result. A layer overrides single verbs where it must see more.
 template <class Layer>
 class AroundStore : public ForwardingStore {
  public:
@@ -67,13 +82,14 @@ class AroundStore : public ForwardingStore {
   Result<ObjectInfo> head(const RequestContext& ctx, const std::string& key) override {
     return self().around(ctx, {Verb::kHead, key}, [&](const RequestContext& c) { return inner().head(c, key); });
   }
-  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t object_size,
-                            ByteRange range, BodySink& sink) override {
+  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                            std::uint64_t object_size, ByteRange range, BodySink& sink) override {
     return self().around(ctx, {Verb::kGet, key, 0, range},
                          [&](const RequestContext& c) { return inner().get_range(c, key, if_match, object_size, range, sink); });
   }
   Result<ListPage> list_page(const RequestContext& ctx, const ListRequest& request) override {
-    return self().around(ctx, {Verb::kList, request.prefix}, [&](const RequestContext& c) { return inner().list_page(c, request); });
+    return self().around(ctx, {Verb::kList, request.prefix},
+                         [&](const RequestContext& c) { return inner().list_page(c, request); });
   }
   Result<PutInfo> put(const RequestContext& ctx, const std::string& key, std::span<const std::byte> body,
                       const PutOptions& options) override {
@@ -107,10 +123,11 @@ class AroundStore : public ForwardingStore {
                          [&](const RequestContext& c) { return inner().complete_multipart(c, key, upload_id, parts, options); });
   }
   Result<void> abort_multipart(const RequestContext& ctx, const std::string& key, const std::string& upload_id) override {
-    return self().around(ctx, {Verb::kAbortMultipart, key}, [&](const RequestContext& c) { return inner().abort_multipart(c, key, upload_id); });
+    return self().around(ctx, {Verb::kAbortMultipart, key},
+                         [&](const RequestContext& c) { return inner().abort_multipart(c, key, upload_id); });
   }
-  Result<PutInfo> copy(const RequestContext& ctx, const std::string& source_key, const std::string& source_etag, const std::string& key,
-                       const PutOptions& options) override {
+  Result<PutInfo> copy(const RequestContext& ctx, const std::string& source_key, const std::string& source_etag,
+                       const std::string& key, const PutOptions& options) override {
     return self().around(ctx, {Verb::kCopy, key, 0, {}, !conditional(options)},
                          [&](const RequestContext& c) { return inner().copy(c, source_key, source_etag, key, options); });
   }

@@ -16,11 +16,13 @@ class MetricsLayer final : public AroundStore<MetricsLayer> {
       : AroundStore(std::move(inner_store)),
         registry_(registry),
         sent_(registry.counter("thermocline_store_bytes_total", "Bytes of object bodies moved", {{"direction", "sent"}})),
-        received_(registry.counter("thermocline_store_bytes_total", "Bytes of object bodies moved", {{"direction", "received"}})) {
+        received_(
+            registry.counter("thermocline_store_bytes_total", "Bytes of object bodies moved", {{"direction", "received"}})) {
     for (std::size_t i = 0; i < kVerbs; ++i) {
       const std::string verb(to_string(static_cast<Verb>(i)));
       ok_[i] = &registry.counter(kRequests, kRequestsHelp, {{"verb", verb}, {"result", "ok"}});
-      seconds_[i] = &registry.histogram("thermocline_store_seconds", "Time of requests to the store, with retries", {{"verb", verb}});
+      seconds_[i] =
+          &registry.histogram("thermocline_store_seconds", "Time of requests to the store, with retries", {{"verb", verb}});
     }
   }
 
@@ -43,8 +45,8 @@ class MetricsLayer final : public AroundStore<MetricsLayer> {
     return result;
   }
 
-  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t object_size,
-                            ByteRange range, BodySink& sink) override {
+  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                            std::uint64_t object_size, ByteRange range, BodySink& sink) override {
     CountingSink counted(sink);
     auto result = AroundStore::get_range(ctx, key, if_match, object_size, range, counted);
     received_.add(counted.bytes());  // those of a failed request too: they crossed the network

@@ -12,8 +12,8 @@
 namespace thermo::store {
 namespace {
 
-constexpr Nanos kSleepStep = std::chrono::milliseconds(20);     // how soon a stop is noticed
-constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;    // an attempt that moved less counts as failed: a trickle must end
+constexpr Nanos kSleepStep = std::chrono::milliseconds(20);   // how soon a stop is noticed
+constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;  // an attempt that moved less counts as failed: a trickle must end
 
 // Sleeps by `clock` in short steps of real time, so that the stop token and a clock that jumps are noticed.
 Result<void> sleep_until(const Clock& clock, const RequestContext& ctx, MonoTime until) {
@@ -33,7 +33,10 @@ bool answer_lost(ErrorCode code) {
 class RetryLayer final : public AroundStore<RetryLayer> {
  public:
   RetryLayer(ObjectStorePtr inner_store, const RetryOptions& options, const Clock& clock, Rng rng)
-      : AroundStore(std::move(inner_store)), options_(options), clock_(clock), rng_(rng),
+      : AroundStore(std::move(inner_store)),
+        options_(options),
+        clock_(clock),
+        rng_(rng),
         budget_(options.budget_burst, options.budget_ratio) {}
 
   template <class Send>
@@ -57,8 +60,8 @@ class RetryLayer final : public AroundStore<RetryLayer> {
     }
   }
 
-  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t object_size,
-                            ByteRange range, BodySink& sink) override;
+  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                            std::uint64_t object_size, ByteRange range, BodySink& sink) override;
   Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx, const std::vector<std::string>& keys) override;
 
  private:
@@ -81,17 +84,19 @@ class RetryLayer final : public AroundStore<RetryLayer> {
   }
 
   // Waits for the next attempt; or the error that goes up.
-  [[nodiscard]] std::optional<Error> pause(RetrySchedule& schedule, const RequestContext& ctx, const Error& error, bool progressed) {
+  [[nodiscard]] std::optional<Error> pause(RetrySchedule& schedule, const RequestContext& ctx, const Error& error,
+                                           bool progressed) {
     if (!ctx.may_wait) return error;
     RetrySchedule::Decision decision;
     const MonoTime now = clock_.now();
     {
       MutexLock lock(mutex_);
-      decision = schedule.failed({error.retry_class(), std::chrono::milliseconds(error.retry_after_ms()), progressed}, now, ctx.deadline,
-                                 budget_, rng_);
+      decision = schedule.failed({error.retry_class(), std::chrono::milliseconds(error.retry_after_ms()), progressed}, now,
+                                 ctx.deadline, budget_, rng_);
     }
     if (decision.reason == RetrySchedule::Reason::kNotRetryable) return error;
-    if (!decision.retry()) return error.within(fmt::format("after {} attempts, {}", schedule.failures(), to_string(decision.reason)));
+    if (!decision.retry())
+      return error.within(fmt::format("after {} attempts, {}", schedule.failures(), to_string(decision.reason)));
     if (auto slept = sleep_until(clock_, ctx, now + decision.wait); !slept) {
       // A cancelled request says so; one that ran out of time says what it was waiting for.
       if (slept.error().code() == ErrorCode::kCancelled) return slept.error();
@@ -116,7 +121,8 @@ Result<GetInfo> RetryLayer::get_range(const RequestContext& ctx, const std::stri
     CountingSink counted(sink);
     auto result = inner().get_range(attempt(schedule, ctx), key, version, object_size, left, counted);
     const std::uint64_t got = counted.bytes();
-    if (counted.refused()) return result ? fail(ErrorCode::kInternal, "a store went on after its sink refused") : std::move(result);
+    if (counted.refused())
+      return result ? fail(ErrorCode::kInternal, "a store went on after its sink refused") : std::move(result);
     if (result && !version.empty() && result->etag != version) {
       return fail(ErrorCode::kPreconditionFailed, fmt::format("'{}': asked for version {}, got {}", key, version, result->etag));
     }

@@ -6,12 +6,14 @@ namespace thermo::store {
 namespace {
 
 Nanos jitter(Nanos ceiling, Rng& rng) {
-  return ceiling.count() <= 0 ? Nanos(0) : Nanos(static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(ceiling.count()) + 1)));
+  return ceiling.count() <= 0 ? Nanos(0)
+                              : Nanos(static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(ceiling.count()) + 1)));
 }
 
 }  // namespace
 
-RetrySchedule::Decision RetrySchedule::failed(const Failure& failure, MonoTime now, MonoTime deadline, RetryBudget& budget, Rng& rng) {
+RetrySchedule::Decision RetrySchedule::failed(const Failure& failure, MonoTime now, MonoTime deadline, RetryBudget& budget,
+                                              Rng& rng) {
   if (failure.progressed) failures_ = 0;
   else ++failures_;
   if (failure.retry_class == RetryClass::kNever) return {Reason::kNotRetryable};

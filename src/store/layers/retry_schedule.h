@@ -1,6 +1,6 @@
 #pragma once
-// When to try again: a plain state machine. Failures go in, "wait so long" or "give up" comes out; time, randomness and the shared budget are
-// passed in, so that one thread can drive it through any history.
+// When to try again: a plain state machine. Failures go in, "wait so long" or "give up" comes out; time, randomness and the
+// shared budget are passed in, so that one thread can drive it through any history.
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -38,12 +38,12 @@ class TraceLayer final : public AroundStore<TraceLayer> {
     return traced(ctx, call, [] { return std::uint64_t{0}; }, send);
   }
 
-  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t object_size,
-                            ByteRange range, BodySink& sink) override {
+  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                            std::uint64_t object_size, ByteRange range, BodySink& sink) override {
     CountingSink counted(sink);
-    return traced(ctx, {Verb::kGet, key, 0, range}, [&] { return counted.bytes(); }, [&](const RequestContext& c) {
-      return inner().get_range(c, key, if_match, object_size, range, counted);
-    });
+    return traced(
+        ctx, {Verb::kGet, key, 0, range}, [&] { return counted.bytes(); },
+        [&](const RequestContext& c) { return inner().get_range(c, key, if_match, object_size, range, counted); });
   }
 };
 

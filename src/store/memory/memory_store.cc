@@ -9,8 +9,8 @@
 namespace thermo::store {
 namespace {
 
-constexpr std::size_t kMaxKey = 1024;         // S3's limit, in bytes
-constexpr std::uint32_t kMaxListed = 1000;    // S3 answers no more, whatever is asked
+constexpr std::size_t kMaxKey = 1024;       // S3's limit, in bytes
+constexpr std::uint32_t kMaxListed = 1000;  // S3 answers no more, whatever is asked
 constexpr std::size_t kMaxRemoved = 1000;
 constexpr std::size_t kPiece = std::size_t{256} << 10;  // as a network delivers: sinks see more than one piece
 constexpr std::string_view kTokenMark = "after:";       // so that a token is never mistaken for a key
@@ -25,7 +25,8 @@ std::string etag_of(std::string_view body) { return '"' + hash128(body).hex() + 
 Result<void> check_key(const std::string& key) {
   if (key.empty()) return fail(ErrorCode::kInvalidArgument, "a key must not be empty");
   if (key.size() > kMaxKey) {
-    return fail(ErrorCode::kNameTooLong, "key of " + std::to_string(key.size()) + " bytes; the limit is " + std::to_string(kMaxKey));
+    return fail(ErrorCode::kNameTooLong,
+                "key of " + std::to_string(key.size()) + " bytes; the limit is " + std::to_string(kMaxKey));
   }
   return {};
 }
@@ -108,7 +109,8 @@ class MemoryStore final : public ObjectStore {
     return answer;
   }
 
-  [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx, const std::vector<std::string>& keys) override {
+  [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext& ctx,
+                                                          const std::vector<std::string>& keys) override {
     TRY(ctx.check(clock_));
     if (keys.size() > kMaxRemoved) {
       return fail(ErrorCode::kInvalidArgument, std::to_string(keys.size()) + " keys in one removal; the limit is 1000");
@@ -182,6 +184,8 @@ Result<ListPage> MemoryStore::list_page(const RequestContext& ctx, const ListReq
 
 }  // namespace
 
-ObjectStorePtr make_memory_store(const std::string& name, const Clock& clock) { return std::make_shared<MemoryStore>(name, clock); }
+ObjectStorePtr make_memory_store(const std::string& name, const Clock& clock) {
+  return std::make_shared<MemoryStore>(name, clock);
+}
 
 }  // namespace thermo::store

@@ -147,7 +147,8 @@ Error S3Wire::skew_error(const S3Failure& failure, const net::HttpResponse& answ
   const WallNanos offset = *store_time - options_.clock->wall();
   return Error(ErrorCode::kClockSkew,
                fmt::format("{}: {}: the clock of this machine is {} min {} the store: set it, e.g. with chrony or timedatectl",
-                           describe(call), failure.body.code, (std::llabs(offset) + kMinute / 2) / kMinute, offset < 0 ? "ahead of" : "behind"))
+                           describe(call), failure.body.code, (std::llabs(offset) + kMinute / 2) / kMinute,
+                           offset < 0 ? "ahead of" : "behind"))
       .with_http(failure.status);
 }
 

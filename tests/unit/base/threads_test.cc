@@ -104,7 +104,8 @@ TEST(MemoryBudget, KeepsRoomForTheForeground) {
 TEST(MemoryBudget, WaitersEndByRoomDeadlineOrStop) {
   MemoryBudget budget(100);
   auto all = budget.reserve({}, 100);
-  EXPECT_EQ(budget.reserve(RequestContext::with_timeout(Clock::system(), milliseconds(20)), 1).error().code(), ErrorCode::kTimeout);
+  EXPECT_EQ(budget.reserve(RequestContext::with_timeout(Clock::system(), milliseconds(20)), 1).error().code(),
+            ErrorCode::kTimeout);
   std::stop_source stop;
   RequestContext stopped;
   stopped.stop = stop.get_token();
@@ -167,8 +168,11 @@ TEST(ThreadPool, RunsTheMostUrgentFirst) {
   }));
   while (pool.queued() > 0) std::this_thread::yield();
   std::string order;
-  const std::pair<Priority, char> tasks[] = {{Priority::kScrub, 's'}, {Priority::kPrefetch, 'p'}, {Priority::kForeground, 'f'},
-                                             {Priority::kWriteBack, 'w'}, {Priority::kForeground, 'g'}};
+  const std::pair<Priority, char> tasks[] = {{Priority::kScrub, 's'},
+                                             {Priority::kPrefetch, 'p'},
+                                             {Priority::kForeground, 'f'},
+                                             {Priority::kWriteBack, 'w'},
+                                             {Priority::kForeground, 'g'}};
   for (const auto& [priority, letter] : tasks) ASSERT_TRUE(pool.submit(priority, [&order, l = letter] { order += l; }));
   go = true;
   pool.shutdown();

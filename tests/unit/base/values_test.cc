@@ -15,15 +15,27 @@ namespace {
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 TEST(Units, Sizes) {
-  const std::pair<const char*, std::uint64_t> good[] = {{"0", 0}, {"1048576", 1048576}, {"1B", 1}, {"64KiB", 65536}, {"64K", 65536}, {"4MB", 4'000'000},
-      {"200GiB", 214748364800}, {"1.5 GiB", 1610612736}, {"1TiB", 1099511627776}, {"1.6TiB", 1759218604442}, {"3PiB", 3377699720527872}, {"0.5K", 512},
-      {"9007199254740993", 9007199254740993}, {"9223372036854775807", 9223372036854775807}};
+  const std::pair<const char*, std::uint64_t> good[] = {{"0", 0},
+                                                        {"1048576", 1048576},
+                                                        {"1B", 1},
+                                                        {"64KiB", 65536},
+                                                        {"64K", 65536},
+                                                        {"4MB", 4'000'000},
+                                                        {"200GiB", 214748364800},
+                                                        {"1.5 GiB", 1610612736},
+                                                        {"1TiB", 1099511627776},
+                                                        {"1.6TiB", 1759218604442},
+                                                        {"3PiB", 3377699720527872},
+                                                        {"0.5K", 512},
+                                                        {"9007199254740993", 9007199254740993},
+                                                        {"9223372036854775807", 9223372036854775807}};
   for (const auto& [text, bytes] : good) {
     const auto size = parse_size(text);
     ASSERT_TRUE(size) << text;
     EXPECT_EQ(*size, bytes) << text;
   }
-  for (const char* bad : {"", "x", "GiB", "-1", "1,5GiB", "1.2.3", ".", "1 Gib", "10XB", "99999999999PiB", "1e3", "0x10", "inf", "nan", "+1", " 1", "1 K B"}) {
+  for (const char* bad : {"", "x", "GiB", "-1", "1,5GiB", "1.2.3", ".", "1 Gib", "10XB", "99999999999PiB", "1e3", "0x10", "inf",
+                          "nan", "+1", " 1", "1 K B"}) {
     const auto size = parse_size(bad);
     ASSERT_FALSE(size) << bad;
     EXPECT_EQ(size.error().code(), ErrorCode::kInvalidArgument);
@@ -111,7 +123,8 @@ TEST(Hash, IsPartOfTheFormat) {
     EXPECT_EQ(Hash128::from_hex(hash.hex()), hash);
   }
   EXPECT_EQ((Hash128{0x0123456789abcdefU, 1}).hex(), "0123456789abcdef0000000000000001");
-  for (const std::string& bad : {std::string(), std::string(31, '0'), std::string(33, '0'), std::string(31, '0') + "g", std::string(31, '0') + "A"}) {
+  for (const std::string& bad :
+       {std::string(), std::string(31, '0'), std::string(33, '0'), std::string(31, '0') + "g", std::string(31, '0') + "A"}) {
     EXPECT_FALSE(Hash128::from_hex(bad)) << bad;
   }
 }

@@ -28,7 +28,9 @@ TEST_F(CatalogTest, ExpiredAndUnreachableIsTheStoresError) {
   (void)names("d/");
   EXPECT_EQ(look("d/", "absent"), std::nullopt);
   settle();
-  store_->after = [](const store::ListRequest&, Result<store::ListPage>& page) { page = fail(ErrorCode::kUnavailable, "connection refused"); };
+  store_->after = [](const store::ListRequest&, Result<store::ListPage>& page) {
+    page = fail(ErrorCode::kUnavailable, "connection refused");
+  };
   EXPECT_TRUE(look("d/", "f")) << "still fresh";
   clock_.advance(seconds(61));
   EXPECT_EQ(view_->lookup({}, "d/", "f").error().code(), ErrorCode::kUnavailable);

@@ -114,12 +114,13 @@ TEST_F(CatalogTest, ExpiredKeyIsAskedForAlsoByListing) {
   view_->expire("d/f7");
   take_lists();
   std::uint64_t size = 0;
-  ASSERT_TRUE(view_->list({}, "d/", "f6",
-                          [&](const ListedName& entry) {
-                            size = std::get<File>(*entry.entry).size;
-                            return false;
-                          },
-                          nullptr));
+  ASSERT_TRUE(view_->list(
+      {}, "d/", "f6",
+      [&](const ListedName& entry) {
+        size = std::get<File>(*entry.entry).size;
+        return false;
+      },
+      nullptr));
   EXPECT_EQ(size, 5u);
   EXPECT_EQ(take_lists(), 1);
   EXPECT_EQ(file("d/", "f7").size, 5u);

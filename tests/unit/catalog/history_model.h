@@ -51,15 +51,16 @@ class Model {
     keys.erase(key);
     past_.push_back({now, std::move(keys)});
   }
-  /// Only what was asked of the store after `now` is an answer for `path`, or, where it ends in '/' or is empty, for all below it.
+  /// Only what was asked of the store after `now` is an answer for `path`, or, where it ends in '/' or is empty, for all below
+  /// it.
   void expire(TrueTime now, const std::string& path) { floors_[path] = now; }
   /// Single names that were expired are a matter of the process.
   void restarted() {
     std::erase_if(floors_, [](const auto& floor) { return !floor.first.empty() && floor.first.back() != '/'; });
   }
 
-  /// The name was in this state since `from` (or since it was last declared expired). That there is an object and that a folder of the
-  /// same name hides it are two things: each of them was so at some moment.
+  /// The name was in this state since `from` (or since it was last declared expired). That there is an object and that a folder
+  /// of the same name hides it are two things: each of them was so at some moment.
   [[nodiscard]] bool was(const std::string& path, const State& state, TrueTime from) const {
     for (const auto& [floor, at] : floors_) {
       const bool holds = floor == path || floor.empty() || (floor.back() == '/' && path.starts_with(floor));

@@ -1,6 +1,6 @@
-// Random histories of foreign writers, time, restarts and readers against a naive model: every answer must be what the store held at some
-// moment within the TTL before the answer, for as long as it claims to be valid; the kernel hears of whatever it was told and is no
-// longer so; listings are in order and without duplicates; identities follow versions.
+// Random histories of foreign writers, time, restarts and readers against a naive model: every answer must be what the store held
+// at some moment within the TTL before the answer, for as long as it claims to be valid; the kernel hears of whatever it was told
+// and is no longer so; listings are in order and without duplicates; identities follow versions.
 //
 // THERMO_CATALOG_HISTORIES=N runs N of them (default 40), THERMO_CATALOG_FIRST=K begins with the K-th.
 
@@ -68,7 +68,8 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
   [[nodiscard]] std::string events(const Table& table) {
     MutexLock lock(mutex_);
     std::string all = table.store->id();
-    for (const auto& mount : table.mounts) all += " mounted at '" + mount.root + "' for " + std::to_string(mount.ttl.count()) + " ns";
+    for (const auto& mount : table.mounts)
+      all += " mounted at '" + mount.root + "' for " + std::to_string(mount.ttl.count()) + " ns";
     for (const auto& event : table.events) all += "\n" + event;
     return all;
   }
@@ -109,8 +110,8 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
     };
     table.store->after = [this, &table](const store::ListRequest& request, Result<store::ListPage>& page) {
       if (!page) return;  // stopped
-      std::string event = "    LIST '" + request.prefix + "' " + request.delimiter + " after '" + request.start_after +
-                          "' '" + request.continuation + "' max " + std::to_string(request.max_keys) + " ->";
+      std::string event = "    LIST '" + request.prefix + "' " + request.delimiter + " after '" + request.start_after + "' '" +
+                          request.continuation + "' max " + std::to_string(request.max_keys) + " ->";
       for (const auto& object : page->objects) event += " " + object.key;
       for (const auto& group : page->prefixes) event += " " + group;
       if (page->truncated) event += " ...";
@@ -173,20 +174,18 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
   [[nodiscard]] TrueTime oldest(const Mount& mount, Nanos valid) const {
     return mount.ttl == Nanos::max() ? kLongAgo : now() - mount.ttl.count() + valid.count();
   }
-  [[nodiscard]] TrueTime until(Nanos valid) const {
-    return valid == Nanos::max() ? kForEver : now() + valid.count();
-  }
+  [[nodiscard]] TrueTime until(Nanos valid) const { return valid == Nanos::max() ? kForEver : now() + valid.count(); }
 
   /// The answer is a state of `path` since `from`, and the kernel does not go on believing another one.
   void check_answer(Table& table, Mount& mount, const std::string& path, const State& state, TrueTime from) {
-    ASSERT_TRUE(table.model.was(path, state, from)) << "'" << path << "' was not " << state << " at any time of the last "
-                                                    << (now() - from) / 1000 << " us";
+    ASSERT_TRUE(table.model.was(path, state, from))
+        << "'" << path << "' was not " << state << " at any time of the last " << (now() - from) / 1000 << " us";
     const auto give_up = std::chrono::steady_clock::now() + seconds(10);
     while (true) {
       const auto believed = mount.kernel.believes(path, now());
       if (!believed || *believed == state) return;
-      ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "'" << path << "' is " << state << "; the kernel still believes that it is "
-                                                          << *believed;
+      ASSERT_LT(std::chrono::steady_clock::now(), give_up)
+          << "'" << path << "' is " << state << "; the kernel still believes that it is " << *believed;
       std::this_thread::yield();
     }
   }
@@ -226,16 +225,17 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
     const auto notices = mount.kernel.notices();
     std::map<std::string, Entry> seen;
     std::string last;
-    const auto listed = mount.view->list({}, prefix, {},
-                                         [&](const ListedName& entry) {
-                                           const std::string name(entry.name);
-                                           const bool is_file = std::holds_alternative<File>(*entry.entry);
-                                           EXPECT_LT(last, is_file ? name : name + "/");
-                                           last = is_file ? name : name + "/";
-                                           EXPECT_TRUE(seen.emplace(name, *entry.entry).second) << name << " twice";
-                                           return true;
-                                         },
-                                         &valid);
+    const auto listed = mount.view->list(
+        {}, prefix, {},
+        [&](const ListedName& entry) {
+          const std::string name(entry.name);
+          const bool is_file = std::holds_alternative<File>(*entry.entry);
+          EXPECT_LT(last, is_file ? name : name + "/");
+          last = is_file ? name : name + "/";
+          EXPECT_TRUE(seen.emplace(name, *entry.entry).second) << name << " twice";
+          return true;
+        },
+        &valid);
     if (!listed && listed.error().code() != ErrorCode::kNotFound) return check_error(table, listed.error());
     const auto from = oldest(mount, listed ? valid : Nanos::zero());
     for (const auto& name : names_) {
@@ -302,7 +302,8 @@ TEST_P(Histories, AnswersAreNeverOlderThanTheTtl) {
   for (int steps = 0; steps < 400 * kTables; ++steps) {
     const Table& table = step();
     if (!HasFailure()) continue;
-    FAIL() << "history " << GetParam() << ", step " << steps << (settled_ ? "" : " (late answers: may differ)") << "\n" << events(table);
+    FAIL() << "history " << GetParam() << ", step " << steps << (settled_ ? "" : " (late answers: may differ)") << "\n"
+           << events(table);
   }
 }
 

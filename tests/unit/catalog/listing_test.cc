@@ -42,7 +42,8 @@ TEST_F(CatalogTest, KeyOrderWithFilesAmongFolders) {
 }
 
 TEST_F(CatalogTest, StoppedListingGoesOnAfterTheLastName) {
-  for (int i = 0; i < 30; ++i) store_->write("p/" + std::string(i % 3 == 0 ? "d" : "f") + std::to_string(i) + (i % 3 == 0 ? "/x" : ""));
+  for (int i = 0; i < 30; ++i)
+    store_->write("p/" + std::string(i % 3 == 0 ? "d" : "f") + std::to_string(i) + (i % 3 == 0 ? "/x" : ""));
   const auto all = names("p/");
   EXPECT_EQ(all.size(), 30u);
   Names pieces;
@@ -69,15 +70,16 @@ TEST_F(CatalogTest, MissingFolderIsNotFoundAndTheRootIsNot) {
 
 TEST_F(CatalogTest, AttributesComeFromTheListing) {
   store_->write("p/f", "12345");
-  ASSERT_TRUE(view_->list({}, "p/", {},
-                          [&](const ListedName& entry) {
-                            const auto& listed = std::get<File>(*entry.entry);
-                            EXPECT_EQ(listed.size, 5u);
-                            EXPECT_FALSE(listed.etag.empty());
-                            EXPECT_NE(listed.ino, 0u);
-                            return true;
-                          },
-                          nullptr));
+  ASSERT_TRUE(view_->list(
+      {}, "p/", {},
+      [&](const ListedName& entry) {
+        const auto& listed = std::get<File>(*entry.entry);
+        EXPECT_EQ(listed.size, 5u);
+        EXPECT_FALSE(listed.etag.empty());
+        EXPECT_NE(listed.ino, 0u);
+        return true;
+      },
+      nullptr));
   take_lists();
   (void)file("p/", "f");
   EXPECT_EQ(look("p/", "g"), std::nullopt);
@@ -144,7 +146,6 @@ TEST_F(CatalogTest, LeafFolderIsRefreshedByOneList) {
   for (int i = 0; i < 100; ++i) (void)file("d/", "f" + std::to_string(i));
   EXPECT_EQ(take_lists(), 1);
 }
-
 
 TEST_F(CatalogTest, TwentyThousandNamesInParallel) {
   std::set<std::string> want;

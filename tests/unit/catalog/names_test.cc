@@ -42,7 +42,8 @@ TEST_F(CatalogTest, FolderBesideObjectComesAndGoes) {
 
 TEST_F(CatalogTest, ImpossibleNamesAreSkippedAndCounted) {
   store_->write("a/ok");
-  const Names impossible{"a//b", "a/../b", "a/./c", "a//", "/lead", "a/sub/../../x", "a/" + std::string(300, 'n'), std::string("a/nul\0x", 7)};
+  const Names impossible{
+      "a//b", "a/../b", "a/./c", "a//", "/lead", "a/sub/../../x", "a/" + std::string(300, 'n'), std::string("a/nul\0x", 7)};
   for (const auto& key : impossible) store_->write(key);
   EXPECT_EQ(names("a/"), (Names{"ok", "sub/"}));
   EXPECT_EQ(names("a/sub/"), Names{});
@@ -94,7 +95,8 @@ TEST_F(CatalogTest, FolderGoesWithItsLastKey) {
 }
 
 TEST_F(CatalogTest, BytesAreNamesAsTheyAre) {
-  Names want{"\n", "#", "%20", "%2F", "&", "+", " ", "?", "\\", "\xc3\xa9", "e\xcc\x81", "\x01", std::string(255, 'z'), "...", "\xff\xfe"};
+  Names want{"\n",  "#",       "%20", "%2F", "&", "+", " ", "?", "\\", "\xc3\xa9", "e\xcc\x81", "\x01", std::string(255, 'z'),
+             "...", "\xff\xfe"};
   for (const auto& name : want) store_->write("k/" + name, name);
   std::sort(want.begin(), want.end());
   for (const auto& name : want) EXPECT_EQ(file("k/", name).key, "k/" + name);

@@ -41,7 +41,8 @@ TEST(KeyLayout, NamesThatCannotBeShown) {
   for (const std::string_view bad : {"", ".", "..", "a/b"}) EXPECT_FALSE(valid_name(bad)) << bad;
   EXPECT_FALSE(valid_name(std::string_view("a\0b", 3)));
   EXPECT_FALSE(valid_name(std::string(256, 'x')));
-  for (const std::string& good : {std::string(255, 'x'), std::string("\n"), std::string("..."), std::string("%2F"), std::string("\xc3\xa9")}) {
+  for (const std::string& good :
+       {std::string(255, 'x'), std::string("\n"), std::string("..."), std::string("%2F"), std::string("\xc3\xa9")}) {
     EXPECT_TRUE(valid_name(good)) << good;
   }
 }

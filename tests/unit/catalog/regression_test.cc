@@ -30,7 +30,8 @@ TEST(Floors, AtTheLimitEverythingIsExpired) {
 TEST(ToldAbsent, RemembersAtLeastTheNewestNames) {
   ToldAbsent told;
   for (std::size_t i = 0; i < 3 * ToldAbsent::kNames; ++i) told.add("d/n" + std::to_string(i));
-  for (std::size_t i = 2 * ToldAbsent::kNames; i < 3 * ToldAbsent::kNames; ++i) ASSERT_TRUE(told.contains("d/n" + std::to_string(i))) << i;
+  for (std::size_t i = 2 * ToldAbsent::kNames; i < 3 * ToldAbsent::kNames; ++i)
+    ASSERT_TRUE(told.contains("d/n" + std::to_string(i))) << i;
   int wrong = 0;
   for (int i = 0; i < 10'000; ++i) wrong += told.contains("e/n" + std::to_string(i)) ? 1 : 0;
   EXPECT_LT(wrong, 1000) << "a notice too many now and then";

@@ -55,7 +55,6 @@ Outcome play(const std::set<std::string>& names, std::size_t page, std::uint64_t
   return outcome;
 }
 
-
 TEST(SplitPlan, SmallFolderIsOneRequest) {
   const auto outcome = play({"p/a", "p/b/", "p/c"}, 1000, 1);
   EXPECT_EQ(outcome.requests, 1u);
@@ -110,14 +109,21 @@ TEST(SplitPlan, EveryNameExactlyOnceForAnyNames) {
       switch (kind) {
         case 0: name = std::to_string(rng.below(5000)); break;
         case 1: name = rng.hex(6); break;
-        case 2: for (auto n = 1 + rng.below(6); n > 0; --n) name.push_back("ab/-09.\xc3\xff"[rng.below(2) == 0 ? rng.below(2) : 3 + rng.below(6)]); break;
-        case 3: name = "2024-" + std::to_string(10 + rng.below(3)) + "-" + std::to_string(10 + rng.below(20)) + "_" + std::to_string(rng.below(99)); break;
+        case 2:
+          for (auto n = 1 + rng.below(6); n > 0; --n)
+            name.push_back("ab/-09.\xc3\xff"[rng.below(2) == 0 ? rng.below(2) : 3 + rng.below(6)]);
+          break;
+        case 3:
+          name = "2024-" + std::to_string(10 + rng.below(3)) + "-" + std::to_string(10 + rng.below(20)) + "_" +
+                 std::to_string(rng.below(99));
+          break;
         case 4: name = std::string(rng.below(40), 'x') + "y"; break;
         case 5: name = rng.chance(0.95) ? "same-prefix-" + std::to_string(i) : rng.hex(3); break;
-        default: for (auto n = 1 + rng.below(5); n > 0; --n) {
-          auto c = static_cast<char>(rng.below(256));
-          name.push_back(c == '/' ? 'x' : c);
-        }
+        default:
+          for (auto n = 1 + rng.below(5); n > 0; --n) {
+            auto c = static_cast<char>(rng.below(256));
+            name.push_back(c == '/' ? 'x' : c);
+          }
       }
       if (name.empty()) name = "e";
       if (rng.chance(0.3)) name += "/";
@@ -137,10 +143,12 @@ TEST(SplitPlan, WasteIsBoundedForOrderlyNames) {
     std::set<std::string> names;
     const auto count = 100 + rng.below(5000);
     const bool hexadecimal = rng.chance(0.5);
-    for (std::uint64_t i = 0; names.size() < count; ++i) names.insert("p/x" + (hexadecimal ? rng.hex(10) : std::to_string(1'000'000 + i * 3)));
+    for (std::uint64_t i = 0; names.size() < count; ++i)
+      names.insert("p/x" + (hexadecimal ? rng.hex(10) : std::to_string(1'000'000 + i * 3)));
     const auto outcome = play(names, 100, seed);
     ASSERT_EQ(outcome.seen.size(), names.size());
-    EXPECT_LE(static_cast<double>(outcome.requests), 4 + 1.6 * static_cast<double>(outcome.full_pages)) << "seed " << seed << " " << count;
+    EXPECT_LE(static_cast<double>(outcome.requests), 4 + 1.6 * static_cast<double>(outcome.full_pages))
+        << "seed " << seed << " " << count;
   }
 }
 

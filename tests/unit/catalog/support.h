@@ -25,8 +25,8 @@ class WatchedStore final : public store::ObjectStore {
     ++heads;
     return inner_->head(ctx, key);
   }
-  Result<store::GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t size,
-                                   store::ByteRange range, BodySink& sink) override {
+  Result<store::GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                                   std::uint64_t size, store::ByteRange range, BodySink& sink) override {
     return inner_->get_range(ctx, key, if_match, size, range, sink);
   }
   Result<store::ListPage> list_page(const RequestContext& ctx, const store::ListRequest& request) override {
@@ -87,12 +87,13 @@ class WatchedStore final : public store::ObjectStore {
 inline Result<std::vector<std::string>> names_in(View& view, const std::string& prefix, std::string_view after = {},
                                                  std::size_t most = SIZE_MAX) {
   std::vector<std::string> names;
-  TRY(view.list({}, prefix, after,
-                [&](const ListedName& entry) {
-                  names.push_back(std::string(entry.name) + (std::holds_alternative<Folder>(*entry.entry) ? "/" : ""));
-                  return names.size() < most;
-                },
-                nullptr));
+  TRY(view.list(
+      {}, prefix, after,
+      [&](const ListedName& entry) {
+        names.push_back(std::string(entry.name) + (std::holds_alternative<Folder>(*entry.entry) ? "/" : ""));
+        return names.size() < most;
+      },
+      nullptr));
   return names;
 }
 

@@ -92,7 +92,8 @@ class FakeObject final : public cache::Object {
   }
   bool here(cache::ByteRange r) const {
     const auto [first, last] = pages(r);
-    for (std::size_t i = first; i < last; ++i) if (!resident_[i]) return false;
+    for (std::size_t i = first; i < last; ++i)
+      if (!resident_[i]) return false;
     return true;
   }
   std::uint64_t unasked(cache::ByteRange r) const {

@@ -111,7 +111,7 @@ TEST(PrefetchWindow, MemoryThatIsNotThereIsNotAskedFor) {
   PrefetchWindow w(512 * kMiB, {});
   EXPECT_EQ(w.on_read({0, kMiB}, true, 0).length, 0u);
   EXPECT_EQ(w.on_read({kMiB, kMiB}, true, kMiB - 1).length, 0u);
-  EXPECT_EQ(w.on_read({2 * kMiB, kMiB}, true, 3 * kMiB).length, 0u);  // wide by now: waits for a whole GET
+  EXPECT_EQ(w.on_read({2 * kMiB, kMiB}, true, 3 * kMiB).length, 0u);          // wide by now: waits for a whole GET
   EXPECT_EQ(w.starved({2 * kMiB, kMiB}, true), (ByteRange{kMiB, 7 * kMiB}));  // with the page before it that nobody asked for
 }
 
@@ -312,12 +312,16 @@ TEST(PrefetchWindow, ReachesSixteenConnectionsInAboutThreeRoundTrips) {
   constexpr double kFirstByte = 0.025, kRate = 90e6, kCopy = 0.0002;
   const std::uint64_t size = 512 * kMiB;
   PrefetchWindow w(size, {});
-  struct Get { ByteRange range; double start; };
+  struct Get {
+    ByteRange range;
+    double start;
+  };
   std::vector<Get> gets;
   const auto arrival = [&](std::uint64_t end) {
     double latest = 0;
     for (const auto& g : gets) {
-      if (g.range.offset < end && end <= g.range.end()) latest = g.start + kFirstByte + static_cast<double>(end - g.range.offset) / kRate;
+      if (g.range.offset < end && end <= g.range.end())
+        latest = g.start + kFirstByte + static_cast<double>(end - g.range.offset) / kRate;
     }
     return latest;
   };

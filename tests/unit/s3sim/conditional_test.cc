@@ -27,7 +27,8 @@ TEST(Range, Partial) {
 }
 
 TEST(Range, UnsatisfiableIs416) {
-  for (const auto* header : {"bytes=11-", "bytes=11-12", "bytes=-0", "bytes=99999999999999999999-"}) EXPECT_FALSE(resolve_range(header, 11)) << header;
+  for (const auto* header : {"bytes=11-", "bytes=11-12", "bytes=-0", "bytes=99999999999999999999-"})
+    EXPECT_FALSE(resolve_range(header, 11)) << header;
   EXPECT_FALSE(resolve_range("bytes=0-0", 0));
   EXPECT_FALSE(resolve_range("bytes=0-", 0));
 }

@@ -66,10 +66,15 @@ TEST_P(Wire, ErrorAnswers) {
     int status;
     const char* code;
   };
-  for (const Case& c : {Case{"slowdown=1:1500ms", 503, "SlowDown"}, {"error500=1", 500, "InternalError"}, {"error403=1", 403, "AccessDenied"},
-                        {"expired=1", 400, "ExpiredToken"}, {"redirect301=1:eu-west-1", 301, "PermanentRedirect"},
-                        {"region400=1:eu-west-1", 400, "AuthorizationHeaderMalformed"}, {"redirect307=1:eu-west-1/127.0.0.1:9", 307, "TemporaryRedirect"},
-                        {"conflict409=1@GET", 409, "ConditionalRequestConflict"}, {"error200=1@GET", 200, "InternalError"}}) {
+  for (const Case& c : {Case{"slowdown=1:1500ms", 503, "SlowDown"},
+                        {"error500=1", 500, "InternalError"},
+                        {"error403=1", 403, "AccessDenied"},
+                        {"expired=1", 400, "ExpiredToken"},
+                        {"redirect301=1:eu-west-1", 301, "PermanentRedirect"},
+                        {"region400=1:eu-west-1", 400, "AuthorizationHeaderMalformed"},
+                        {"redirect307=1:eu-west-1/127.0.0.1:9", 307, "TemporaryRedirect"},
+                        {"conflict409=1@GET", 409, "ConditionalRequestConflict"},
+                        {"error200=1@GET", 200, "InternalError"}}) {
     sim_->faults(c.spec);
     const auto got = sim_->get("/b/k");
     EXPECT_EQ(got.status, c.status) << c.spec;
@@ -172,7 +177,8 @@ TEST_P(Wire, DelaysAndBandwidth) {
   sim_->options(R"({"per_connection": 0, "total": "4MB/s"})");
   begin = Clock::system().now();
   std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { EXPECT_EQ(test::RawClient(sim_->server->port()).request("GET", "/b/k").body, body_); });
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] { EXPECT_EQ(test::RawClient(sim_->server->port()).request("GET", "/b/k").body, body_); });
   for (auto& thread : threads) thread.join();
   EXPECT_GE(seconds_since(begin), 0.45);
   EXPECT_LT(seconds_since(begin), 3.0);

@@ -10,7 +10,8 @@ namespace {
 const AnswerFacts kGood{true, true, true, true};
 
 TEST(ParseFaults, WholeGrammar) {
-  const auto rules = parse_faults("slowdown=0.25:2s@GET+LIST*20, flip=1 ,stall=0.5,redirect307=1:eu-west-1/127.0.0.1:9000,error500=0@ALL");
+  const auto rules =
+      parse_faults("slowdown=0.25:2s@GET+LIST*20, flip=1 ,stall=0.5,redirect307=1:eu-west-1/127.0.0.1:9000,error500=0@ALL");
   ASSERT_TRUE(rules) << rules.error().describe();
   ASSERT_EQ(rules->size(), 5U);
   const auto& slow = (*rules)[0];
@@ -36,8 +37,8 @@ TEST(ParseFaults, EveryKindByItsName) {
 }
 
 TEST(ParseFaults, ErrorsNameTheRule) {
-  for (const auto* spec : {"slowdown", "nonsense=1", "drop=1.5", "drop=-1", "drop=x", "drop=1:5s", "stall=1:5", "drop=1@FETCH", "drop=1*many", "drop=1*-2",
-                           "drop=1@", "drop=", "drop=nan"}) {
+  for (const auto* spec : {"slowdown", "nonsense=1", "drop=1.5", "drop=-1", "drop=x", "drop=1:5s", "stall=1:5", "drop=1@FETCH",
+                           "drop=1*many", "drop=1*-2", "drop=1@", "drop=", "drop=nan"}) {
     const auto rules = parse_faults(spec);
     ASSERT_FALSE(rules) << spec;
     EXPECT_EQ(rules.error().code(), ErrorCode::kInvalidArgument);
@@ -71,7 +72,8 @@ TEST(FaultInjector, OtherRequestsDoNotShiftTheFate) {
     for (int n = i % 3; n >= 0; --n) mixed.push_back(Op::kHead);
     mixed.push_back(Op::kGet);
   }
-  EXPECT_EQ(fates("error500=0.3@GET", 9, mixed, Op::kGet), fates("error500=0.3@GET", 9, std::vector<Op>(200, Op::kGet), Op::kGet));
+  EXPECT_EQ(fates("error500=0.3@GET", 9, mixed, Op::kGet),
+            fates("error500=0.3@GET", 9, std::vector<Op>(200, Op::kGet), Op::kGet));
 }
 
 TEST(FaultInjector, CountEndsARuleAndTheFirstRuleWins) {
@@ -110,7 +112,8 @@ TEST(FaultInjector, PositionsAreSpread) {
 TEST(TruncateListing, LosesTheLastEntryAndClaimsToBeComplete) {
   const std::string page =
       "<R><KeyCount>3</KeyCount><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
-      "<Contents><Key>a</Key></Contents><Contents><Key>b</Key></Contents><CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes></R>";
+      "<Contents><Key>a</Key></Contents><Contents><Key>b</Key></Contents><CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes></"
+      "R>";
   EXPECT_EQ(truncate_listing(page),
             "<R><KeyCount>2</KeyCount><IsTruncated>false</IsTruncated><Contents><Key>a</Key></Contents>"
             "<CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes></R>");

@@ -16,14 +16,15 @@
 namespace thermo::net {
 namespace {
 
-using test::RawClient;
 using std::chrono::milliseconds;
+using test::RawClient;
 
 /// Says what it got: "METHOD target body".
 void echo(Exchange& exchange) {
   auto body = exchange.read_all(1 << 20);
   if (!body) return (void)exchange.respond(400, {}, body.error().message());
-  (void)exchange.respond(200, {{"X-Test", "a\r\nInjected: 1"}}, exchange.request().method + " " + exchange.request().target + " " + *body);
+  (void)exchange.respond(200, {{"X-Test", "a\r\nInjected: 1"}},
+                         exchange.request().method + " " + exchange.request().target + " " + *body);
 }
 
 std::unique_ptr<HttpServer> serve(Handler handler, HttpServerOptions options = {}) {
@@ -58,7 +59,9 @@ TEST(HttpServer, PipelinedRequestsAndBytesOneByOne) {
 TEST(HttpServer, ChunkedBodies) {
   const auto server = serve(echo);
   RawClient client(server->port());
-  client.send("PUT /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;ext=1\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\nGET /n HTTP/1.1\r\n\r\n");
+  client.send(
+      "PUT /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;ext=1\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\nGET /n "
+      "HTTP/1.1\r\n\r\n");
   EXPECT_EQ(client.receive().body, "PUT /c hello!");
   EXPECT_EQ(client.receive().body, "GET /n ");
   client.send("PUT /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n");
@@ -115,7 +118,8 @@ TEST(HttpServer, BadHeads) {
   RawClient large(server->port());
   large.send("GET / HTTP/1.1\r\nX: " + std::string(70'000, 'v'));
   EXPECT_EQ(large.receive().status, 431);
-  for (const std::string head : {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "GET  HTTP/9.9\r\n\r\n"}) {
+  for (const std::string head : {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+                                 "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "GET  HTTP/9.9\r\n\r\n"}) {
     RawClient client(server->port());
     client.send(head);
     EXPECT_EQ(client.receive().status, 400) << head;
@@ -245,7 +249,8 @@ void write_certificate(const std::string& certificate, const std::string& key, c
   X509_gmtime_adj(X509_getm_notBefore(x), -3600);
   X509_gmtime_adj(X509_getm_notAfter(x), 3600);
   X509_set_pubkey(x, pair);
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(name), -1, -1,
+                             0);
   X509_set_issuer_name(x, X509_get_subject_name(x));
   X509_EXTENSION* alt = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, (std::string("DNS:") + name).c_str());
   X509_add_ext(x, alt, -1);
@@ -268,10 +273,12 @@ TEST(HttpServer, Tls) {
   options.tls_certificate = std::string(dir) + "/c.pem";
   options.tls_key = std::string(dir) + "/k.pem";
   write_certificate(options.tls_certificate, options.tls_key, "s3.example");
-  const auto server = serve([](Exchange& exchange) {
-    EXPECT_EQ(exchange.socket(), -1);
-    echo(exchange);
-  }, options);
+  const auto server = serve(
+      [](Exchange& exchange) {
+        EXPECT_EQ(exchange.socket(), -1);
+        echo(exchange);
+      },
+      options);
 
   SSL_CTX* context = SSL_CTX_new(TLS_client_method());
   ASSERT_EQ(SSL_CTX_load_verify_locations(context, options.tls_certificate.c_str(), nullptr), 1);

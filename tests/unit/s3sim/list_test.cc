@@ -80,7 +80,9 @@ TEST(List, AgreesWithTheDefinitionForEveryPageSize) {
             const ListPage page = list_page(cursor, query);
             ASSERT_LE(page.items.size(), max);
             for (const auto& item : page.items) {
-              EXPECT_EQ(item.object == nullptr, !keys.contains(item.name) || (!delimiter.empty() && item.name.find(delimiter, query.prefix.size()) != std::string::npos));
+              EXPECT_EQ(item.object == nullptr,
+                        !keys.contains(item.name) ||
+                            (!delimiter.empty() && item.name.find(delimiter, query.prefix.size()) != std::string::npos));
             }
             const auto part = names(page);
             got.insert(got.end(), part.begin(), part.end());

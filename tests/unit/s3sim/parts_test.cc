@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 TEST(Pacer, KeepsTheScheduleThoughTheSleeperIsLate) {
   Pacer pacer;
-  MonoTime now{} ;
+  MonoTime now{};
   now += std::chrono::hours(1);
   const MonoTime begin = now;
   pacer.begin(now);
@@ -66,7 +66,8 @@ TEST(Stopper, EndsALongSleep) {
 }
 
 TEST(AwsChunked, SignedUnsignedAndTrailers) {
-  const auto signed_body = decode_aws_chunked("5;chunk-signature=ab\r\nhello\r\n1;chunk-signature=cd\r\n!\r\n0;chunk-signature=ef\r\n\r\n");
+  const auto signed_body =
+      decode_aws_chunked("5;chunk-signature=ab\r\nhello\r\n1;chunk-signature=cd\r\n!\r\n0;chunk-signature=ef\r\n\r\n");
   ASSERT_TRUE(signed_body);
   EXPECT_EQ(signed_body->data, "hello!");
   EXPECT_TRUE(signed_body->trailers.empty());
@@ -99,7 +100,8 @@ TEST(Checksum, KnownAnswers) {
 
 TEST(Xml, EscapesAndReads) {
   EXPECT_EQ(xml_escape("Net & Works<>\"'\x01\n"), "Net &amp; Works&lt;&gt;&quot;'&#x1;&#xa;");
-  const std::string document = "<D xmlns=\"x\"><Object a='1'><Key>a&amp;b&#xA;&#101;</Key></Object><Object/><s:Object><Key>z</Key></s:Object></D>";
+  const std::string document =
+      "<D xmlns=\"x\"><Object a='1'><Key>a&amp;b&#xA;&#101;</Key></Object><Object/><s:Object><Key>z</Key></s:Object></D>";
   const auto objects = xml_inner(document, "Object");
   ASSERT_EQ(objects.size(), 3U);
   EXPECT_EQ(*xml_text(objects[0], "Key"), "a&b\ne");
@@ -155,7 +157,8 @@ TEST(Request, Operations) {
 }
 
 TEST(Upstream, ResponseHeads) {
-  const auto head = parse_response_head("HTTP/1.1 206 Partial Content\r\nETag: \"x\"\r\nContent-Length: 12\r\nConnection: close\r\nX:\r\n\r\n");
+  const auto head =
+      parse_response_head("HTTP/1.1 206 Partial Content\r\nETag: \"x\"\r\nContent-Length: 12\r\nConnection: close\r\nX:\r\n\r\n");
   ASSERT_TRUE(head);
   EXPECT_EQ(head->status, 206);
   EXPECT_EQ(head->length, 12);
@@ -163,7 +166,8 @@ TEST(Upstream, ResponseHeads) {
   EXPECT_EQ(head->headers, (Headers{{"ETag", "\"x\""}, {"X", ""}}));
   EXPECT_TRUE(parse_response_head("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n")->chunked);
   EXPECT_FALSE(parse_response_head("HTTP/1.0 200 OK\r\n\r\n")->keep_alive);
-  for (const auto* bad : {"", "SSH-2.0\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\nnocolon\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"})
+  for (const auto* bad : {"", "SSH-2.0\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\nnocolon\r\n\r\n",
+                          "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"})
     EXPECT_FALSE(parse_response_head(bad)) << bad;
   for (const auto* bad : {"https://h", "127.0.0.1:1", "http://", "http://h/path", ""}) EXPECT_FALSE(parse_upstream(bad)) << bad;
 }

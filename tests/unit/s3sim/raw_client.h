@@ -1,5 +1,6 @@
 #pragma once
-// A client that sends bytes as they are told and shows what came back: the tests look at the wire, not at what a library made of it.
+// A client that sends bytes as they are told and shows what came back: the tests look at the wire, not at what a library made of
+// it.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,8 +18,8 @@ struct RawResponse {
   int status = 0;                              ///< 0: the connection ended without an answer
   std::map<std::string, std::string> headers;  ///< names lower-cased
   std::string body;
-  bool complete = false;                       ///< the body is as long as announced
-  bool reset = false;                          ///< it ended with an error, not with an end
+  bool complete = false;  ///< the body is as long as announced
+  bool reset = false;     ///< it ended with an error, not with an end
   [[nodiscard]] std::string header(const std::string& name) const {
     const auto it = headers.find(name);
     return it == headers.end() ? "" : it->second;
@@ -53,8 +54,10 @@ class RawClient {
   }
 
   /// One exchange on the kept connection (a new one where the last was closed).
-  RawResponse request(std::string_view method, std::string_view target, std::string_view headers = "", std::string_view body = "") {
-    std::string text = std::string(method) + " " + std::string(target) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + std::string(headers);
+  RawResponse request(std::string_view method, std::string_view target, std::string_view headers = "",
+                      std::string_view body = "") {
+    std::string text =
+        std::string(method) + " " + std::string(target) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + std::string(headers);
     if (!body.empty() || method == "PUT" || method == "POST") text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
     text += "\r\n";
     text += body;

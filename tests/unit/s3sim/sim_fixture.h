@@ -20,13 +20,21 @@ struct Sim {
     server = std::move(*started);
     client = std::make_unique<test::RawClient>(server->port());
   }
-  test::RawResponse get(std::string_view target, std::string_view headers = "") { return client->request("GET", target, headers); }
+  test::RawResponse get(std::string_view target, std::string_view headers = "") {
+    return client->request("GET", target, headers);
+  }
   test::RawResponse put(std::string_view target, std::string_view body = "", std::string_view headers = "") {
     return client->request("PUT", target, headers, body);
   }
-  [[nodiscard]] nlohmann::json stats() { return nlohmann::json::parse(test::RawClient(server->port()).request("GET", "/_sim/stats").body); }
-  void faults(std::string_view spec) { EXPECT_EQ(test::RawClient(server->port()).request("PUT", "/_sim/faults", "", spec).status, 200) << spec; }
-  void options(std::string_view json) { EXPECT_EQ(test::RawClient(server->port()).request("PUT", "/_sim/options", "", json).status, 200) << json; }
+  [[nodiscard]] nlohmann::json stats() {
+    return nlohmann::json::parse(test::RawClient(server->port()).request("GET", "/_sim/stats").body);
+  }
+  void faults(std::string_view spec) {
+    EXPECT_EQ(test::RawClient(server->port()).request("PUT", "/_sim/faults", "", spec).status, 200) << spec;
+  }
+  void options(std::string_view json) {
+    EXPECT_EQ(test::RawClient(server->port()).request("PUT", "/_sim/options", "", json).status, 200) << json;
+  }
 
   std::unique_ptr<Server> server;
   std::unique_ptr<test::RawClient> client;

@@ -18,7 +18,9 @@ TEST(Sim, ObjectsComeBackAsTheyWent) {
   Sim sim;
   EXPECT_EQ(sim.put("/b").status, 200);
   EXPECT_EQ(sim.put("/b").status, 409);
-  const auto put = sim.put("/b/k%2Fx", "hello", "Content-Type: text/plain\r\nX-Amz-Meta-Who: me\r\nCache-Control: no-cache\r\nContent-Encoding: aws-chunked,gzip\r\n");
+  const auto put = sim.put(
+      "/b/k%2Fx", "hello",
+      "Content-Type: text/plain\r\nX-Amz-Meta-Who: me\r\nCache-Control: no-cache\r\nContent-Encoding: aws-chunked,gzip\r\n");
   EXPECT_EQ(put.status, 200);
   EXPECT_EQ(put.header("etag"), "\"5d41402abc4b2a76b9719d911017c592\"");
   for (const std::string method : {"GET", "HEAD"}) {
@@ -103,8 +105,9 @@ TEST(Sim, ChecksumsAreCheckedKeptAndReturnedOnWholeAnswersOnly) {
   EXPECT_EQ(sim.put("/b/k", "data", "x-amz-checksum-crc32c: " + crc + "\r\n").status, 200);
   EXPECT_EQ(xml_value(sim.put("/b/bad", "datA", "x-amz-checksum-crc32c: " + crc + "\r\n").body, "Code"), "BadDigest");
   EXPECT_EQ(xml_value(sim.put("/b/bad", "datA", "Content-MD5: " + base64(md5("data")) + "\r\n").body, "Code"), "BadDigest");
-  EXPECT_EQ(xml_value(sim.put("/b/bad", "datA", "x-amz-content-sha256: " + hex(*checksum("sha256", "data")) + "\r\n").body, "Code"),
-            "XAmzContentSHA256Mismatch");
+  EXPECT_EQ(
+      xml_value(sim.put("/b/bad", "datA", "x-amz-content-sha256: " + hex(*checksum("sha256", "data")) + "\r\n").body, "Code"),
+      "XAmzContentSHA256Mismatch");
   EXPECT_EQ(sim.client->request("HEAD", "/b/bad").status, 404) << "what was refused is not there";
   const std::string mode = "x-amz-checksum-mode: ENABLED\r\n";
   EXPECT_EQ(sim.get("/b/k", mode).header("x-amz-checksum-crc32c"), crc);
@@ -120,37 +123,50 @@ TEST(Sim, AwsChunkedUploads) {
   sim.put("/b");
   const std::string crc = base64(*checksum("crc32", "hello"));
   const std::string body = "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:" + crc + "\r\n\r\n";
-  const std::string headers = "x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER\r\nx-amz-decoded-content-length: 5\r\nContent-Encoding: aws-chunked\r\n";
+  const std::string headers =
+      "x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER\r\nx-amz-decoded-content-length: 5\r\nContent-Encoding: "
+      "aws-chunked\r\n";
   EXPECT_EQ(sim.put("/b/k", body, headers).status, 200);
   const auto got = sim.get("/b/k", "x-amz-checksum-mode: ENABLED\r\n");
   EXPECT_EQ(got.body, "hello");
   EXPECT_EQ(got.header("x-amz-checksum-crc32"), crc);
   EXPECT_EQ(got.header("content-encoding"), "");
   // Chunked twice: the transfer coding outside, aws-chunked inside.
-  sim.client->send(fmt::format("PUT /b/twice HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n{}\r\n{:x}\r\n{}\r\n{:x}\r\n{}\r\n0\r\n\r\n", headers, 7,
-                               body.substr(0, 7), body.size() - 7, body.substr(7)));
+  sim.client->send(
+      fmt::format("PUT /b/twice HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n{}\r\n{:x}\r\n{}\r\n{:x}\r\n{}\r\n0\r\n\r\n",
+                  headers, 7, body.substr(0, 7), body.size() - 7, body.substr(7)));
   EXPECT_EQ(sim.client->receive().status, 200);
   EXPECT_EQ(sim.get("/b/twice").body, "hello");
-  EXPECT_EQ(xml_value(sim.put("/b/x", "5\r\nhellO\r\n0\r\nx-amz-checksum-crc32:" + crc + "\r\n\r\n", headers).body, "Code"), "BadDigest");
+  EXPECT_EQ(xml_value(sim.put("/b/x", "5\r\nhellO\r\n0\r\nx-amz-checksum-crc32:" + crc + "\r\n\r\n", headers).body, "Code"),
+            "BadDigest");
   EXPECT_EQ(xml_value(sim.put("/b/x", "5\r\nhel", headers).body, "Code"), "IncompleteBody");
 }
 
 TEST(Sim, ListingsAsS3WritesThem) {
   Sim sim;
   sim.put("/b");
-  for (const auto* key : {"a", "a/", "a//b", "a%0Ab", "%01", "Net%20&%20Works%3C%3E%22%27", "q!c", "q/x"}) EXPECT_EQ(sim.put(std::string("/b/") + key, "v").status, 200);
+  for (const auto* key : {"a", "a/", "a//b", "a%0Ab", "%01", "Net%20&%20Works%3C%3E%22%27", "q!c", "q/x"})
+    EXPECT_EQ(sim.put(std::string("/b/") + key, "v").status, 200);
   const auto first = sim.get("/b?list-type=2&delimiter=/&max-keys=3&encoding-type=url");
   EXPECT_EQ(first.body.substr(0, first.body.find("<Contents>")),
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>b</Name><Prefix></Prefix>"
-            "<KeyCount>3</KeyCount><MaxKeys>3</MaxKeys><Delimiter>/</Delimiter><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
-            "<NextContinuationToken>" + xml_value(first.body, "NextContinuationToken") + "</NextContinuationToken>");
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult "
+            "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>b</Name><Prefix></Prefix>"
+            "<KeyCount>3</KeyCount><MaxKeys>3</MaxKeys><Delimiter>/</Delimiter><EncodingType>url</"
+            "EncodingType><IsTruncated>true</IsTruncated>"
+            "<NextContinuationToken>" +
+                xml_value(first.body, "NextContinuationToken") + "</NextContinuationToken>");
   EXPECT_NE(first.body.find("<Key>%01</Key>"), std::string::npos);
   EXPECT_NE(first.body.find("<Key>Net+%26+Works%3C%3E%22%27</Key>"), std::string::npos);
-  EXPECT_NE(first.body.find("<ETag>&quot;9e3669d19b675bd57058fd4664205d2a&quot;</ETag><Size>1</Size><StorageClass>STANDARD</StorageClass>"), std::string::npos);
-  const auto rest = sim.get("/b?list-type=2&delimiter=/&encoding-type=url&continuation-token=" + xml_value(first.body, "NextContinuationToken"));
+  EXPECT_NE(first.body.find(
+                "<ETag>&quot;9e3669d19b675bd57058fd4664205d2a&quot;</ETag><Size>1</Size><StorageClass>STANDARD</StorageClass>"),
+            std::string::npos);
+  const auto rest = sim.get("/b?list-type=2&delimiter=/&encoding-type=url&continuation-token=" +
+                            xml_value(first.body, "NextContinuationToken"));
   EXPECT_EQ(xml_value(rest.body, "KeyCount"), "4");
   EXPECT_NE(rest.body.find("<Key>a%0Ab</Key>"), std::string::npos);
-  EXPECT_NE(rest.body.find("<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes><CommonPrefixes><Prefix>q/</Prefix></CommonPrefixes>"), std::string::npos);
+  EXPECT_NE(
+      rest.body.find("<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes><CommonPrefixes><Prefix>q/</Prefix></CommonPrefixes>"),
+      std::string::npos);
   const auto raw = sim.get("/b?list-type=2");
   EXPECT_NE(raw.body.find("<Key>&#x1;</Key>"), std::string::npos);
   EXPECT_NE(raw.body.find("<Key>Net &amp; Works&lt;&gt;&quot;'</Key>"), std::string::npos);
@@ -162,7 +178,8 @@ TEST(Sim, ListingsAsS3WritesThem) {
   EXPECT_EQ(xml_value(sim.get("/b?list-type=2&max-keys=5000").body, "MaxKeys"), "1000") << "clamped, not refused";
   EXPECT_NE(sim.get("/b?list-type=2&fetch-owner=true").body.find("<Owner>"), std::string::npos);
   EXPECT_EQ(raw.body.find("<Owner>"), std::string::npos);
-  for (const auto* bad : {"max-keys=-1", "max-keys=x", "list-type=2&continuation-token=", "list-type=2&continuation-token=zz", "encoding-type=xml"}) {
+  for (const auto* bad : {"max-keys=-1", "max-keys=x", "list-type=2&continuation-token=", "list-type=2&continuation-token=zz",
+                          "encoding-type=xml"}) {
     EXPECT_EQ(xml_value(sim.get(std::string("/b?") + bad).body, "Code"), "InvalidArgument") << bad;
   }
   const auto v1 = sim.get("/b?delimiter=/&max-keys=4&encoding-type=url");
@@ -186,12 +203,14 @@ TEST(Sim, DeleteManyAndMultipart) {
   const std::string part(5 << 20, 'p');
   const std::string one = sim.put("/b/big?partNumber=1&uploadId=" + id, part).header("etag");
   sim.put("/b/src", "0123456789");
-  const auto copied = sim.put("/b/big?partNumber=2&uploadId=" + id, "", "x-amz-copy-source: /b/src\r\nx-amz-copy-source-range: bytes=3-5\r\n");
+  const auto copied =
+      sim.put("/b/big?partNumber=2&uploadId=" + id, "", "x-amz-copy-source: /b/src\r\nx-amz-copy-source-range: bytes=3-5\r\n");
   EXPECT_EQ(sim.get("/b/big").status, 404) << "not there before it is complete";
   EXPECT_NE(sim.get("/b/big?uploadId=" + id).body.find("<PartNumber>2</PartNumber>"), std::string::npos);
   EXPECT_NE(sim.get("/b?uploads").body.find(id), std::string::npos);
-  const std::string list = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>" + one + "</ETag></Part><Part><ETag>" +
-                           xml_value(copied.body, "ETag") + "</ETag><PartNumber>2</PartNumber></Part></CompleteMultipartUpload>";
+  const std::string list = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>" + one +
+                           "</ETag></Part><Part><ETag>" + xml_value(copied.body, "ETag") +
+                           "</ETag><PartNumber>2</PartNumber></Part></CompleteMultipartUpload>";
   const auto complete = sim.client->request("POST", "/b/big?uploadId=" + id, "", list);
   EXPECT_EQ(complete.status, 200) << complete.body;
   EXPECT_TRUE(xml_value(complete.body, "ETag").ends_with("-2&quot;"));
@@ -208,14 +227,18 @@ TEST(Sim, Copy) {
   const std::string etag = sim.put("/b/a%20b+c%25%C3%A9", "v", "x-amz-meta-m: old\r\n").header("etag");
   EXPECT_EQ(sim.put("/b/copy", "", "x-amz-copy-source: b/a%20b+c%25%C3%A9\r\n").status, 200);
   EXPECT_EQ(sim.get("/b/copy").header("x-amz-meta-m"), "old");
-  EXPECT_EQ(sim.put("/b/copy", "", "x-amz-copy-source: b/a%20b+c%25%C3%A9\r\nx-amz-metadata-directive: REPLACE\r\nx-amz-meta-m: new\r\n").status, 200);
+  EXPECT_EQ(sim.put("/b/copy", "",
+                    "x-amz-copy-source: b/a%20b+c%25%C3%A9\r\nx-amz-metadata-directive: REPLACE\r\nx-amz-meta-m: new\r\n")
+                .status,
+            200);
   EXPECT_EQ(sim.get("/b/copy").header("x-amz-meta-m"), "new");
   EXPECT_EQ(sim.put("/b/copy", "", "x-amz-copy-source: b/copy\r\nx-amz-copy-source-if-match: \"x\"\r\n").status, 412);
   EXPECT_EQ(sim.put("/b/copy", "", "x-amz-copy-source: b/none\r\n").status, 404);
   EXPECT_EQ(sim.put("/b/copy", "", "x-amz-copy-source: b\r\n").status, 400);
 }
 
-std::string signed_headers(const std::string& method, const std::string& path, net::AccessKey key, const std::string& region, WallNanos now) {
+std::string signed_headers(const std::string& method, const std::string& path, net::AccessKey key, const std::string& region,
+                           WallNanos now) {
   net::SigningInput input;
   input.method = method;
   input.encoded_path = path;
@@ -223,7 +246,8 @@ std::string signed_headers(const std::string& method, const std::string& path, n
   input.region = region;
   input.amz_date = net::amz_date(now);
   input.headers = {{"host", "127.0.0.1"}, {"x-amz-content-sha256", input.payload_hash}, {"x-amz-date", input.amz_date}};
-  return "x-amz-content-sha256: " + input.payload_hash + "\r\nx-amz-date: " + input.amz_date + "\r\nAuthorization: " + net::authorization(input, key) + "\r\n";
+  return "x-amz-content-sha256: " + input.payload_hash + "\r\nx-amz-date: " + input.amz_date +
+         "\r\nAuthorization: " + net::authorization(input, key) + "\r\n";
 }
 
 TEST(Sim, Signatures) {
@@ -272,7 +296,8 @@ class FolderSim : public ::testing::Test {
   std::vector<std::string> list(const std::string& query) {
     std::vector<std::string> out;
     const std::string body = sim_->get("/b?list-type=2&" + query).body;
-    for (std::size_t at = 0; (at = body.find("<Key>", at)) != std::string::npos; ++at) out.push_back(body.substr(at + 5, body.find('<', at + 5) - at - 5));
+    for (std::size_t at = 0; (at = body.find("<Key>", at)) != std::string::npos; ++at)
+      out.push_back(body.substr(at + 5, body.find('<', at + 5) - at - 5));
     for (std::size_t at = body.find("<Contents>"); (at = body.find("<CommonPrefixes><Prefix>", at)) != std::string::npos; ++at)
       out.push_back(body.substr(at + 24, body.find('<', at + 24) - at - 24));
     return out;
@@ -294,7 +319,8 @@ TEST_F(FolderSim, ListsInS3Order) {
     std::string token;
     do {
       const std::string body = sim_->get(fmt::format("/b?list-type=2&max-keys={}{}", max, token)).body;
-      for (std::size_t at = 0; (at = body.find("<Key>", at)) != std::string::npos; ++at) all.push_back(body.substr(at + 5, body.find('<', at + 5) - at - 5));
+      for (std::size_t at = 0; (at = body.find("<Key>", at)) != std::string::npos; ++at)
+        all.push_back(body.substr(at + 5, body.find('<', at + 5) - at - 5));
       token = xml_value(body, "NextContinuationToken");
       if (!token.empty()) token = "&continuation-token=" + token;
     } while (!token.empty());
@@ -308,9 +334,12 @@ TEST_F(FolderSim, ServesFilesAndKeepsIdentity) {
   EXPECT_EQ(sim_->get("/b/q/deep/y", "Range: bytes=2-2\r\n").body, "q");
   const std::string etag = sim_->get("/b/top").header("etag");
   EXPECT_EQ(sim_->client->request("HEAD", "/b/top").header("etag"), etag);
-  { std::ofstream(root_ / "b/top", std::ios::app) << "more"; }
+  {
+    std::ofstream(root_ / "b/top", std::ios::app) << "more";
+  }
   EXPECT_EQ(sim_->get("/b/top", "If-Match: " + etag + "\r\n").status, 412);
-  for (const auto* target : {"/b/q", "/b/q/", "/b/top/", "/b/./top", "/b/q/../top", "/b/..%2Fother%2Fz", "/b//top", "/b/top%00"}) EXPECT_EQ(sim_->get(target).status, 404) << target;
+  for (const auto* target : {"/b/q", "/b/q/", "/b/top/", "/b/./top", "/b/q/../top", "/b/..%2Fother%2Fz", "/b//top", "/b/top%00"})
+    EXPECT_EQ(sim_->get(target).status, 404) << target;
   EXPECT_EQ(sim_->get("/../x").status, 404);
 }
 

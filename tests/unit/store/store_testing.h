@@ -12,8 +12,8 @@
 namespace thermo::store::testing {
 
 /// A listing request in one line.
-inline ListRequest listing(std::string prefix, std::string delimiter = {}, std::string start_after = {}, std::uint32_t max_keys = 1000,
-                           std::string continuation = {}) {
+inline ListRequest listing(std::string prefix, std::string delimiter = {}, std::string start_after = {},
+                           std::uint32_t max_keys = 1000, std::string continuation = {}) {
   return {std::move(prefix), std::move(delimiter), std::move(start_after), std::move(continuation), max_keys};
 }
 

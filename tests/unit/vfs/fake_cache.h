@@ -66,7 +66,8 @@ class FakeCache final : public cache::Cache {
           held = std::move(bytes);
         }
         const auto n = std::min(range.end(), start + held->size()) - at;
-        reply.slices.push_back({held, std::span<const std::byte>(*held).subspan(static_cast<std::size_t>(at - start), static_cast<std::size_t>(n))});
+        reply.slices.push_back(
+            {held, std::span<const std::byte>(*held).subspan(static_cast<std::size_t>(at - start), static_cast<std::size_t>(n))});
         at += n;
       }
       return reply;

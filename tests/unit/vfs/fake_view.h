@@ -143,7 +143,8 @@ class FakeView final : public catalog::View {
       }
       fresh_until_ = ttl_ == Nanos::max() ? MonoTime::max() : clock_.now() + ttl_;
     }
-    for (const auto& [prefix, name] : changes) if (listener_ != nullptr) listener_->changed(prefix, name);
+    for (const auto& [prefix, name] : changes)
+      if (listener_ != nullptr) listener_->changed(prefix, name);
     return {};
   }
 

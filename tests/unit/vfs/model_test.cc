@@ -1,4 +1,5 @@
-// Seeded histories of a mount with foreign writers: every byte read belongs to the version that was opened, or the reader is told.
+// Seeded histories of a mount with foreign writers: every byte read belongs to the version that was opened, or the reader is
+// told.
 
 #include <gtest/gtest.h>
 

@@ -55,7 +55,7 @@ TEST(FuseEncode, PlainFoldersArePackedToEightBytes) {
   std::array<std::byte, 96> buffer;
   buffer.fill(std::byte{0xff});
   DirPacker packer(buffer, false);
-  ASSERT_TRUE(packer.add(dir_entry("abc", 1, 7, S_IFREG)));       // 24 + 3 -> 32
+  ASSERT_TRUE(packer.add(dir_entry("abc", 1, 7, S_IFREG)));  // 24 + 3 -> 32
   EXPECT_EQ(packer.used(), 32u);
   ASSERT_TRUE(packer.add(dir_entry("12345678", 2, 8, S_IFDIR)));  // 24 + 8 -> 32
   EXPECT_EQ(packer.used(), 64u);

@@ -24,7 +24,8 @@ class FakeVfs final : public vfs::Vfs {
   /// As the real vfs does it when the catalog notices a foreign version.
   void tell_kernel(vfs::NodeId parent, const std::string& name);
 
-  /// Reads of (and lookups of names in) this node answer `first` to those who may not wait, and block those who may until released.
+  /// Reads of (and lookups of names in) this node answer `first` to those who may not wait, and block those who may until
+  /// released.
   void block(vfs::NodeId node, ErrorCode first);
   void release_blocked(vfs::NodeId node);
   /// As block(), but those who may wait get their answer.

@@ -44,17 +44,19 @@ class FuseHandlers : public ::testing::Test {
 };
 
 TEST_F(FuseHandlers, EveryWritingOperationIsErofs) {
-  for (const auto opcode : {Opcode::kSetattr, Opcode::kSymlink, Opcode::kMknod, Opcode::kMkdir, Opcode::kUnlink, Opcode::kRmdir, Opcode::kRename,
-                            Opcode::kRename2, Opcode::kLink, Opcode::kWrite, Opcode::kSetxattr, Opcode::kRemovexattr, Opcode::kCreate,
-                            Opcode::kFallocate, Opcode::kCopyFileRange, Opcode::kCopyFileRange64, Opcode::kTmpfile}) {
+  for (const auto opcode :
+       {Opcode::kSetattr, Opcode::kSymlink, Opcode::kMknod, Opcode::kMkdir, Opcode::kUnlink, Opcode::kRmdir, Opcode::kRename,
+        Opcode::kRename2, Opcode::kLink, Opcode::kWrite, Opcode::kSetxattr, Opcode::kRemovexattr, Opcode::kCreate,
+        Opcode::kFallocate, Opcode::kCopyFileRange, Opcode::kCopyFileRange64, Opcode::kTmpfile}) {
     ASSERT_TRUE(run(request(opcode, 1)).has_value());
     EXPECT_EQ(answer.error, EROFS) << opcode_name(static_cast<std::uint32_t>(opcode));
   }
 }
 
 TEST_F(FuseHandlers, WhatTheKernelDoesBetterItselfIsEnosys) {
-  for (const auto opcode : {Opcode::kAccess, Opcode::kStatx, Opcode::kLseek, Opcode::kPoll, Opcode::kBmap, Opcode::kGetlk, Opcode::kSetlk,
-                            Opcode::kSetlkw, Opcode::kSetupmapping, Opcode::kRemovemapping, static_cast<Opcode>(9999), static_cast<Opcode>(0)}) {
+  for (const auto opcode :
+       {Opcode::kAccess, Opcode::kStatx, Opcode::kLseek, Opcode::kPoll, Opcode::kBmap, Opcode::kGetlk, Opcode::kSetlk,
+        Opcode::kSetlkw, Opcode::kSetupmapping, Opcode::kRemovemapping, static_cast<Opcode>(9999), static_cast<Opcode>(0)}) {
     ASSERT_TRUE(run(request(opcode, 1)).has_value());
     EXPECT_EQ(answer.error, ENOSYS) << static_cast<int>(opcode);
   }

@@ -23,8 +23,9 @@ TEST(MountOptions, GenericWordsBecomeFlagsAndTheLastOneHolds) {
 }
 
 TEST(MountOptions, FstabWordsAreIgnored) {
-  const auto options =
-      parse_mount_options("defaults,auto,noauto,user,nouser,users,owner,group,nofail,_netdev,x-systemd.automount,X-y,comment=z,nosuid,nodev,default_permissions");
+  const auto options = parse_mount_options(
+      "defaults,auto,noauto,user,nouser,users,owner,group,nofail,_netdev,x-systemd.automount,X-y,comment=z,nosuid,nodev,default_"
+      "permissions");
   ASSERT_TRUE(options.has_value()) << options.error().message();
   EXPECT_EQ(options->flags, 0ul);
 }

@@ -57,7 +57,8 @@ TEST_F(Mount, OptionsReachTheKernel) {
   ASSERT_NO_FATAL_FAILURE(mount({}, "ro,noexec,noatime"));
   const auto there = mount_at(dir.path());
   ASSERT_TRUE(there.has_value());
-  for (const auto* word : {"ro", "nosuid", "nodev", "noexec", "noatime"}) EXPECT_TRUE(has("," + there->options + ",", word)) << there->options;
+  for (const auto* word : {"ro", "nosuid", "nodev", "noexec", "noatime"})
+    EXPECT_TRUE(has("," + there->options + ",", word)) << there->options;
   EXPECT_EQ(::open((dir / "new").c_str(), O_CREAT | O_WRONLY, 0644), -1);
   EXPECT_EQ(errno, EROFS);
 }
@@ -132,7 +133,8 @@ TEST(MountChild, AsOrdinaryUser) {
   auto refused = mount_fuse({path, "s3://user", *parse_mount_options("allow_other"), false});
   if (!refused) {
     EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument) << refused.error().describe();
-    EXPECT_TRUE(has(std::string(refused.error().message()), "add the line user_allow_other to /etc/fuse.conf")) << refused.error().describe();
+    EXPECT_TRUE(has(std::string(refused.error().message()), "add the line user_allow_other to /etc/fuse.conf"))
+        << refused.error().describe();
   } else {
     ASSERT_TRUE(unmount(path, false).has_value());  // this machine's fuse.conf grants it
   }
@@ -173,8 +175,10 @@ TEST(MountChild, AsOrdinaryUser) {
 
 TEST_F(Mount, AnOrdinaryUserMountsByTheHelper) {
   struct stat helper{};
-  if (::stat("/usr/bin/fusermount3", &helper) != 0 || (helper.st_mode & S_ISUID) == 0) GTEST_SKIP() << "needs a setuid fusermount3 (apt-get install fuse3)";
-  if (::access("/usr/bin/setpriv", X_OK) != 0 || ::access("/usr/bin/unshare", X_OK) != 0) GTEST_SKIP() << "needs setpriv and unshare (util-linux)";
+  if (::stat("/usr/bin/fusermount3", &helper) != 0 || (helper.st_mode & S_ISUID) == 0)
+    GTEST_SKIP() << "needs a setuid fusermount3 (apt-get install fuse3)";
+  if (::access("/usr/bin/setpriv", X_OK) != 0 || ::access("/usr/bin/unshare", X_OK) != 0)
+    GTEST_SKIP() << "needs setpriv and unshare (util-linux)";
   // nobody must be able to run this binary: from a copy, since the build folder may be private.
   const MountDir bin;
   ASSERT_EQ(::chmod(bin.path().c_str(), 0755), 0);
@@ -182,10 +186,11 @@ TEST_F(Mount, AnOrdinaryUserMountsByTheHelper) {
   const std::string copy = bin / "test";
   // In a mount namespace of its own, where /dev/fuse is open to everybody as udev makes it elsewhere; 77 = that cannot be had.
   const std::string command =
-      "cp /proc/" + std::to_string(::getpid()) + "/exe " + copy + " && chmod 755 " + copy + " && cd / && export THERMO_TEST_USER_MOUNT=" +
-      dir.path() + " D=" + bin.path() + " && unshare -m sh -c '{ mknod $D/fuse c 10 229 && chmod 666 $D/fuse && mount --bind $D/fuse /dev/fuse && "
-      ": <>/dev/fuse; } || exit 77; exec setpriv --reuid 65534 --regid 65534 --clear-groups " + copy +
-      " --gtest_filter=MountChild.*' 2>&1";
+      "cp /proc/" + std::to_string(::getpid()) + "/exe " + copy + " && chmod 755 " + copy +
+      " && cd / && export THERMO_TEST_USER_MOUNT=" + dir.path() + " D=" + bin.path() +
+      " && unshare -m sh -c '{ mknod $D/fuse c 10 229 && chmod 666 $D/fuse && mount --bind $D/fuse /dev/fuse && "
+      ": <>/dev/fuse; } || exit 77; exec setpriv --reuid 65534 --regid 65534 --clear-groups " +
+      copy + " --gtest_filter=MountChild.*' 2>&1";
   std::string output;
   FILE* pipe = ::popen(command.c_str(), "r");
   ASSERT_NE(pipe, nullptr);
@@ -194,7 +199,8 @@ TEST_F(Mount, AnOrdinaryUserMountsByTheHelper) {
   const int status = ::pclose(pipe);
   ::unlink(copy.c_str());
   ::unlink((bin / "fuse").c_str());
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs a private mount namespace with a device node: " << output;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    GTEST_SKIP() << "needs a private mount namespace with a device node: " << output;
   EXPECT_EQ(status, 0) << output;
   EXPECT_TRUE(has(output, "[  PASSED  ] 1 test")) << output;
 }

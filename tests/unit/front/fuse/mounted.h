@@ -25,7 +25,8 @@ inline std::string why_no_mounts() {
   return {};
 }
 
-/// A temporary folder; on destruction what is mounted there is aborted (MNT_FORCE, so that no process stays unkillable) and detached.
+/// A temporary folder; on destruction what is mounted there is aborted (MNT_FORCE, so that no process stays unkillable) and
+/// detached.
 class MountDir {
  public:
   MountDir() {

@@ -49,8 +49,8 @@ TEST(FuseRequest, ExtensionsAreNoPartOfTheArguments) {
   auto request = parse_request(frame);
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(std::get<NameArgs>(request->args).name, "ab");
-  EXPECT_FALSE(parse_request(frame_of(Opcode::kLookup, "ab\0....."sv, 1)).has_value());    // they swallow the name
-  EXPECT_FALSE(parse_request(frame_of(Opcode::kLookup, "ab\0"sv, 60000)).has_value());     // longer than the frame
+  EXPECT_FALSE(parse_request(frame_of(Opcode::kLookup, "ab\0....."sv, 1)).has_value());  // they swallow the name
+  EXPECT_FALSE(parse_request(frame_of(Opcode::kLookup, "ab\0"sv, 60000)).has_value());   // longer than the frame
 }
 
 TEST(FuseRequest, FixedArgumentsMustBeWhole) {
@@ -64,8 +64,8 @@ TEST(FuseRequest, FixedArgumentsMustBeWhole) {
     EXPECT_EQ(std::get<ReadIn>(request->args).offset, 4096u);
     EXPECT_FALSE(parse_request(frame_of(opcode, bytes_of(read).substr(0, 39))).has_value());
   }
-  for (const auto opcode : {Opcode::kGetattr, Opcode::kOpen, Opcode::kOpendir, Opcode::kRelease, Opcode::kReleasedir, Opcode::kInterrupt,
-                            Opcode::kGetxattr, Opcode::kListxattr, Opcode::kInit}) {
+  for (const auto opcode : {Opcode::kGetattr, Opcode::kOpen, Opcode::kOpendir, Opcode::kRelease, Opcode::kReleasedir,
+                            Opcode::kInterrupt, Opcode::kGetxattr, Opcode::kListxattr, Opcode::kInit}) {
     EXPECT_FALSE(parse_request(frame_of(opcode, "1234567")).has_value()) << opcode_name(static_cast<std::uint32_t>(opcode));
     EXPECT_TRUE(parse_request(frame_of(opcode, std::string(100, 'x') + '\0')).has_value());
   }
@@ -136,8 +136,8 @@ TEST(FuseInit, TakesWhatBothKnow) {
   const auto agreed = negotiate(offer(45, ~0ull), kProtocolMinor);
   ASSERT_TRUE(agreed.has_value());
   EXPECT_EQ(agreed->minor, 45u);
-  for (const auto flag : {kAsyncRead, kDoReaddirplus, kReaddirplusAuto, kParallelDirops, kMaxPages, kHasResend, kAsyncDio, kExplicitInvalData,
-                          kCacheSymlinks, kInitExt, kHasExpireOnly}) {
+  for (const auto flag : {kAsyncRead, kDoReaddirplus, kReaddirplusAuto, kParallelDirops, kMaxPages, kHasResend, kAsyncDio,
+                          kExplicitInvalData, kCacheSymlinks, kInitExt, kHasExpireOnly}) {
     EXPECT_TRUE(agreed->has(flag)) << flag;
   }
   EXPECT_FALSE(agreed->has(kAutoInvalData));

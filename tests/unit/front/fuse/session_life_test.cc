@@ -1,9 +1,9 @@
 // Real mounts: waiting, interrupts, deadlines, and every way to end.
 
-#include <algorithm>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <chrono>

@@ -22,10 +22,12 @@ class FileListing : public ::testing::Test {
 };
 
 TEST_F(FileListing, WholeKeysInByteOrder) {
-  for (const char* key : {"a-b", "a!", "a/1", "a/x/2", "ab", "b", "q!c", "q/z", "q-", "dt=2024-01-01/s=A/p.parquet", "\xff\xfe"}) tree_.file(key);
+  for (const char* key : {"a-b", "a!", "a/1", "a/x/2", "ab", "b", "q!c", "q/z", "q-", "dt=2024-01-01/s=A/p.parquet", "\xff\xfe"})
+    tree_.file(key);
   EXPECT_EQ(list_all(*store_, {}),
             (Names{"a!", "a-b", "a/1", "a/x/2", "ab", "b", "dt=2024-01-01/s=A/p.parquet", "q!c", "q-", "q/z", "\xff\xfe"}));
-  EXPECT_EQ(list_all(*store_, listing("", "/")), (Names{"a!", "a-b", "<a/>", "ab", "b", "<dt=2024-01-01/>", "q!c", "q-", "<q/>", "\xff\xfe"}));
+  EXPECT_EQ(list_all(*store_, listing("", "/")),
+            (Names{"a!", "a-b", "<a/>", "ab", "b", "<dt=2024-01-01/>", "q!c", "q-", "<q/>", "\xff\xfe"}));
   EXPECT_EQ(list_all(*store_, listing("a/", "/")), (Names{"a/1", "<a/x/>"}));
   EXPECT_EQ(list_all(*store_, listing("a")), (Names{"a!", "a-b", "a/1", "a/x/2", "ab"}));
   EXPECT_EQ(list_all(*store_, listing("a/x")), Names{"a/x/2"});
@@ -70,7 +72,8 @@ TEST_F(FileListing, LinksNeverLoop) {
   tree_.link(".", "only/self");
   const auto all = list_all(*store_, {});
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
-  for (const char* key : {"a/b/f", "a/b/g", "only/", "short/f", "short/g"}) EXPECT_EQ(std::count(all.begin(), all.end(), key), 1) << key;
+  for (const char* key : {"a/b/f", "a/b/g", "only/", "short/f", "short/g"})
+    EXPECT_EQ(std::count(all.begin(), all.end(), key), 1) << key;
   EXPECT_EQ(list_all(*store_, listing("a/b/", "/")), (Names{"a/b/f", "a/b/g"}));
   EXPECT_EQ(list_all(*store_, listing("a/b/up/", "/")), Names{}) << "the way leads back";
   EXPECT_EQ(list_all(*store_, listing("", "/")), (Names{"<a/>", "<only/>", "<short/>"}));
@@ -105,7 +108,8 @@ TEST_F(FileListing, SeededTreesAgreeWithTheFlatStore) {
     std::vector<std::string> keys;
     for (int i = 0; i < 60; ++i) {
       std::string key;
-      for (auto depth = rng.below(4); depth > 0; --depth) key += std::string(1, "ab-"[rng.below(3)]) + "d/";  // a folder is never a file's name
+      for (auto depth = rng.below(4); depth > 0; --depth)
+        key += std::string(1, "ab-"[rng.below(3)]) + "d/";  // a folder is never a file's name
       key += std::string(1, "ab!-\xc3"[rng.below(5)]) + "ab~"[rng.below(3)];
       tree.file(key);
       put_ok(*flat, key, "x");
@@ -114,10 +118,12 @@ TEST_F(FileListing, SeededTreesAgreeWithTheFlatStore) {
     for (const std::string prefix : {"", "a", "ad/", "ad/bd", "bd/ad/", "-", "zz"}) {
       for (const std::string delimiter : {"", "/"}) {
         for (const std::uint32_t size : {1U, 3U, 1000U}) {
-          for (const auto& after : {std::string(), keys[rng.below(keys.size())], std::string("ad/b"), std::string("ad/"), std::string("b")}) {
+          for (const auto& after :
+               {std::string(), keys[rng.below(keys.size())], std::string("ad/b"), std::string("ad/"), std::string("b")}) {
             const auto request = listing(prefix, delimiter, after, size);
             EXPECT_EQ(list_all(*files, request), list_all(*flat, request))
-                << "seed " << seed << " prefix '" << prefix << "' delimiter '" << delimiter << "' after '" << after << "' page " << size;
+                << "seed " << seed << " prefix '" << prefix << "' delimiter '" << delimiter << "' after '" << after << "' page "
+                << size;
           }
         }
       }

@@ -32,7 +32,9 @@ class TempTree {
     std::filesystem::create_directories(std::filesystem::path(path(relative)).parent_path());
     std::ofstream(path(relative), std::ios::binary) << text;
   }
-  void link(const std::string& target, const std::string& relative) const { std::filesystem::create_symlink(target, path(relative)); }
+  void link(const std::string& target, const std::string& relative) const {
+    std::filesystem::create_symlink(target, path(relative));
+  }
 
  private:
   std::string root_;

@@ -42,8 +42,8 @@ ObjectInfo object(const std::string& key) {
 
 class CheckLayerTest : public ::testing::Test {
  protected:
-  ErrorCode list(const ListRequest& request, std::vector<std::string> keys, std::vector<std::string> prefixes = {}, bool truncated = false,
-                 std::string continuation = {}) {
+  ErrorCode list(const ListRequest& request, std::vector<std::string> keys, std::vector<std::string> prefixes = {},
+                 bool truncated = false, std::string continuation = {}) {
     canned_->page = {};
     for (const auto& key : keys) canned_->page.objects.push_back(object(key));
     canned_->page.prefixes = std::move(prefixes);
@@ -58,7 +58,8 @@ class CheckLayerTest : public ::testing::Test {
 
 TEST_F(CheckLayerTest, BodiesMustHaveTheirLengthAndVersion) {
   canned_->info = {"\"v1\"", 100, 0};
-  const auto get = [&](const std::string& body, StringSink& sink, const std::string& if_match = "\"v1\"", std::uint64_t size = 100) {
+  const auto get = [&](const std::string& body, StringSink& sink, const std::string& if_match = "\"v1\"",
+                       std::uint64_t size = 100) {
     canned_->body = body;
     return code_of(store_->get_range({}, "k", if_match, size, {0, 5}, sink));
   };
@@ -118,7 +119,8 @@ TEST(FaultLayer, DoesWhatItIsToldAndOnlyThat) {
   options.wrong_etag = 1;
   EXPECT_NE(faulty(options)->head({}, "k")->etag, etag);
   StringSink sink;
-  EXPECT_EQ(code_of(with_check(faulty(options))->get_range({}, "k", etag, body.size(), {0, 5}, sink)), ErrorCode::kPreconditionFailed);
+  EXPECT_EQ(code_of(with_check(faulty(options))->get_range({}, "k", etag, body.size(), {0, 5}, sink)),
+            ErrorCode::kPreconditionFailed);
   options = {};
   options.error_after_put = 1;
   EXPECT_EQ(code_of(faulty(options)->put({}, "p", bytes_of("1"), {})), ErrorCode::kUnavailable);
@@ -177,8 +179,10 @@ TEST(Layers, EveryVerbReachesTheStore) {
   const auto scripted = std::make_shared<ScriptedStore>(make_memory_store("t"));
   std::vector<Verb> seen;
   scripted->on_call = [&](const Call& call) { seen.push_back(call.verb); };
-  const auto store = with_trace(with_metrics(with_check(with_retry(with_limit(with_fault(scripted, {}, Rng(1)), {}, Clock::system(), registry),
-                                                                   {}, Clock::system(), Rng(1))), registry));
+  const auto store =
+      with_trace(with_metrics(with_check(with_retry(with_limit(with_fault(scripted, {}, Rng(1)), {}, Clock::system(), registry),
+                                                    {}, Clock::system(), Rng(1))),
+                              registry));
   EXPECT_EQ(store->id(), "memory:///t");
   put_ok(*store, "k", "1");
   EXPECT_EQ(get_all(*store, "k"), "1");
@@ -190,11 +194,13 @@ TEST(Layers, EveryVerbReachesTheStore) {
   EXPECT_EQ(code_of(store->complete_multipart({}, "k", "u", {}, {})), ErrorCode::kNotSupported);
   EXPECT_EQ(code_of(store->abort_multipart({}, "k", "u")), ErrorCode::kNotSupported);
   EXPECT_EQ(code_of(store->copy({}, "s", "e", "k", {})), ErrorCode::kNotSupported);
-  EXPECT_EQ(seen, (std::vector<Verb>{Verb::kPut, Verb::kHead, Verb::kGet, Verb::kList, Verb::kRemove, Verb::kCreateMultipart, Verb::kUploadPart,
-                                     Verb::kCopyPart, Verb::kCompleteMultipart, Verb::kAbortMultipart, Verb::kCopy}));
+  EXPECT_EQ(seen, (std::vector<Verb>{Verb::kPut, Verb::kHead, Verb::kGet, Verb::kList, Verb::kRemove, Verb::kCreateMultipart,
+                                     Verb::kUploadPart, Verb::kCopyPart, Verb::kCompleteMultipart, Verb::kAbortMultipart,
+                                     Verb::kCopy}));
 }
 
-// Thousands of GETs through all layers over a store that throttles, breaks and cuts: right bytes, or a clean error; never "not found".
+// Thousands of GETs through all layers over a store that throttles, breaks and cuts: right bytes, or a clean error; never "not
+// found".
 TEST(Layers, SeededFaultsGiveRightBytesOrACleanError) {
   int right = 0;
   int errors = 0;
@@ -213,8 +219,9 @@ TEST(Layers, SeededFaultsGiveRightBytesOrACleanError) {
     retry.base_delay = std::chrono::microseconds(1);
     retry.budget_burst = static_cast<double>(10 + rng.below(1000));
     retry.max_attempts = static_cast<int>(2 + rng.below(6));
-    const auto store = with_check(with_retry(with_limit(with_fault(memory, faults, Rng(seed)), {4, 1, 8}, Clock::system(), registry), retry,
-                                             Clock::system(), Rng(seed)));
+    const auto store =
+        with_check(with_retry(with_limit(with_fault(memory, faults, Rng(seed)), {4, 1, 8}, Clock::system(), registry), retry,
+                              Clock::system(), Rng(seed)));
     for (int i = 0; i < 100; ++i) {
       const std::uint64_t offset = rng.below(body.size());
       const std::uint64_t length = rng.below(body.size() - offset) + 1;
@@ -227,7 +234,8 @@ TEST(Layers, SeededFaultsGiveRightBytesOrACleanError) {
       } else {
         ++errors;
         const auto code = got.error().code();
-        ASSERT_TRUE(code == ErrorCode::kThrottled || code == ErrorCode::kUnavailable || code == ErrorCode::kCorrupt) << got.error().describe();
+        ASSERT_TRUE(code == ErrorCode::kThrottled || code == ErrorCode::kUnavailable || code == ErrorCode::kCorrupt)
+            << got.error().describe();
         ASSERT_TRUE(sink.text == body.substr(offset, sink.text.size())) << "a prefix of the right bytes, seed " << seed;
       }
       const auto missing = store->head({}, "k");
@@ -255,7 +263,8 @@ TEST(Layers, AWriterBesideReadersNeverMixesVersions) {
   RetryOptions retry;
   retry.base_delay = std::chrono::microseconds(1);
   retry.budget_burst = 1e6;
-  const auto store = with_check(with_retry(with_limit(with_fault(memory, faults, Rng(9)), {}, Clock::system(), registry), retry, Clock::system(), Rng(9)));
+  const auto store = with_check(
+      with_retry(with_limit(with_fault(memory, faults, Rng(9)), {}, Clock::system(), registry), retry, Clock::system(), Rng(9)));
   put_ok(*memory, "k", std::string(600'000, 'a'));
   std::jthread writer([&](const std::stop_token& stop) {
     for (int i = 1; !stop.stop_requested(); ++i) {

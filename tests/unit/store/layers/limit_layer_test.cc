@@ -44,9 +44,9 @@ TEST(ConcurrencyLimit, ServesTheMostUrgentFirstAndEqualOnesInOrder) {
   Mutex mutex(LockRank::kLeaf, "order");
   std::vector<std::string> order;
   std::vector<std::thread> threads;
-  const std::vector<std::pair<Priority, std::string>> arrivals = {{Priority::kScrub, "scrub"}, {Priority::kPrefetch, "prefetch 1"},
-                                                                  {Priority::kPrefetch, "prefetch 2"}, {Priority::kForeground, "fg 1"},
-                                                                  {Priority::kWriteBack, "wb"}, {Priority::kForeground, "fg 2"}};
+  const std::vector<std::pair<Priority, std::string>> arrivals = {
+      {Priority::kScrub, "scrub"},     {Priority::kPrefetch, "prefetch 1"}, {Priority::kPrefetch, "prefetch 2"},
+      {Priority::kForeground, "fg 1"}, {Priority::kWriteBack, "wb"},        {Priority::kForeground, "fg 2"}};
   std::int64_t waiting = 0;
   for (const auto& [priority, name] : arrivals) {
     threads.emplace_back([&, p = priority, n = name] {
@@ -58,7 +58,8 @@ TEST(ConcurrencyLimit, ServesTheMostUrgentFirstAndEqualOnesInOrder) {
       limit.release(Outcome::kOther);
     });
     ++waiting;
-    while (registry.gauge("thermocline_store_waiting", "", {{"store", "t"}}).value() < waiting) std::this_thread::sleep_for(milliseconds(1));
+    while (registry.gauge("thermocline_store_waiting", "", {{"store", "t"}}).value() < waiting)
+      std::this_thread::sleep_for(milliseconds(1));
   }
   limit.release(Outcome::kOther);
   for (auto& thread : threads) thread.join();

@@ -61,7 +61,8 @@ TEST_F(RetryLayerTest, ThrottledForEverIsThrottledNeverNotFound) {
 }
 
 TEST_F(RetryLayerTest, FinalErrorsComeAtOnce) {
-  for (const auto code : {ErrorCode::kNotFound, ErrorCode::kAccessDenied, ErrorCode::kPreconditionFailed, ErrorCode::kCancelled}) {
+  for (const auto code :
+       {ErrorCode::kNotFound, ErrorCode::kAccessDenied, ErrorCode::kPreconditionFailed, ErrorCode::kCancelled}) {
     build(Clock::system());
     scripted_->script = {{error(code)}};
     EXPECT_EQ(code_of(store_->head({}, "k")), code);
@@ -70,13 +71,18 @@ TEST_F(RetryLayerTest, FinalErrorsComeAtOnce) {
 }
 
 TEST_F(RetryLayerTest, CutBodyGoesOnWhereItStopped) {
-  scripted_->script = {{error(ErrorCode::kUnavailable), 300'000}, {error(ErrorCode::kThrottled)}, {std::nullopt, 1000}, {error(ErrorCode::kTimeout), 0}};
+  scripted_->script = {{error(ErrorCode::kUnavailable), 300'000},
+                       {error(ErrorCode::kThrottled)},
+                       {std::nullopt, 1000},
+                       {error(ErrorCode::kTimeout), 0}};
   StringSink sink;
   const auto got = get(sink, etag_);
   ASSERT_TRUE(got);
   EXPECT_EQ(got->etag, etag_);
   EXPECT_TRUE(sink.text == body_.substr(100, 800'000));
-  EXPECT_EQ(scripted_->ranges, (std::vector<ByteRange>{{100, 800'000}, {300'100, 500'000}, {300'100, 500'000}, {301'100, 499'000}, {301'100, 499'000}}));
+  EXPECT_EQ(
+      scripted_->ranges,
+      (std::vector<ByteRange>{{100, 800'000}, {300'100, 500'000}, {300'100, 500'000}, {301'100, 499'000}, {301'100, 499'000}}));
   for (const auto& version : scripted_->versions) EXPECT_EQ(version, etag_);
 }
 
@@ -175,7 +181,8 @@ TEST_F(RetryLayerTest, OnlyFailedKeysAreRemovedAgain) {
   class PartlyFailing final : public ForwardingStore {
    public:
     using ForwardingStore::ForwardingStore;
-    [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext&, const std::vector<std::string>& keys) override {
+    [[nodiscard]] Result<std::vector<RemoveFailure>> remove(const RequestContext&,
+                                                            const std::vector<std::string>& keys) override {
       asked.push_back(keys);
       std::vector<RemoveFailure> failures;
       for (const auto& key : keys) {

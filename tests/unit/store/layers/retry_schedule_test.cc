@@ -14,7 +14,8 @@ constexpr RetrySchedule::Failure kFailed{RetryClass::kRetry, Nanos(0), false};
 
 class RetryScheduleTest : public ::testing::Test {
  protected:
-  RetrySchedule::Decision fail_once(RetrySchedule& schedule, RetrySchedule::Failure failure = kFailed, MonoTime deadline = MonoTime::max()) {
+  RetrySchedule::Decision fail_once(RetrySchedule& schedule, RetrySchedule::Failure failure = kFailed,
+                                    MonoTime deadline = MonoTime::max()) {
     return schedule.failed(failure, kNow, deadline, budget_, rng_);
   }
   RetryOptions options_;

@@ -16,7 +16,8 @@ namespace thermo::store::testing {
 struct Step {
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   Step() = default;
-  Step(Error failure, std::uint64_t deliver = 0, bool takes_effect = false)  // NOLINT(google-explicit-constructor): reads as a list
+  Step(Error failure, std::uint64_t deliver = 0,
+       bool takes_effect = false)  // NOLINT(google-explicit-constructor): reads as a list
       : fails(true), error(std::move(failure)), body(deliver), after(takes_effect) {}
   Step(std::nullopt_t, std::uint64_t deliver) : body(deliver) {}
 
@@ -38,8 +39,8 @@ class ScriptedStore final : public AroundStore<ScriptedStore> {
     return fail(step.error);
   }
 
-  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match, std::uint64_t object_size,
-                            ByteRange range, BodySink& sink) override {
+  Result<GetInfo> get_range(const RequestContext& ctx, const std::string& key, const std::string& if_match,
+                            std::uint64_t object_size, ByteRange range, BodySink& sink) override {
     const Step step = next(ctx, {Verb::kGet, key, 0, range});
     versions.push_back(if_match);
     ranges.push_back(range);
@@ -61,10 +62,10 @@ class ScriptedStore final : public AroundStore<ScriptedStore> {
     return result;
   }
 
-  std::deque<Step> script;              ///< used up from the front; then all goes well
-  std::vector<MonoTime> deadlines;      ///< of every attempt
-  std::vector<ByteRange> ranges;        ///< of every GET
-  std::vector<std::string> versions;    ///< If-Match of every GET
+  std::deque<Step> script;            ///< used up from the front; then all goes well
+  std::vector<MonoTime> deadlines;    ///< of every attempt
+  std::vector<ByteRange> ranges;      ///< of every GET
+  std::vector<std::string> versions;  ///< If-Match of every GET
   std::function<void(const Call&)> on_call;
 
  private:

@@ -85,8 +85,8 @@ TEST_F(CredentialsTest, NothingFoundNamesEveryPlace) {
   auto provider = make_credentials(options_);
   ASSERT_FALSE(provider);
   EXPECT_EQ(provider.error().code(), ErrorCode::kAccessDenied);
-  for (const std::string& place :
-       {std::string("AWS_ACCESS_KEY_ID"), home_ + "/.aws/credentials", home_ + "/.aws/config", std::string("--no-sign-request")}) {
+  for (const std::string& place : {std::string("AWS_ACCESS_KEY_ID"), home_ + "/.aws/credentials", home_ + "/.aws/config",
+                                   std::string("--no-sign-request")}) {
     EXPECT_NE(provider.error().message().find(place), std::string::npos) << provider.error().message();
   }
 }
