@@ -23,10 +23,11 @@ namespace thermo::cache {
 using store::ByteRange;
 using store::VersionId;
 
-inline constexpr std::uint64_t kPageBytes = 1u << 20;          ///< unit of presence
-inline constexpr std::uint64_t kBlockBytes = 4096;             ///< unit of checksum (CRC32C)
-inline constexpr std::uint64_t kMaxFillBytes = 8u << 20;       ///< one GET: aligned to this when reading in order
-/// Larger objects cannot be opened: what is kept per page of an open one would not fit into memory. 20 times the largest of any store.
+inline constexpr std::uint64_t kPageBytes = 1u << 20;     ///< unit of presence
+inline constexpr std::uint64_t kBlockBytes = 4096;        ///< unit of checksum (CRC32C)
+inline constexpr std::uint64_t kMaxFillBytes = 8u << 20;  ///< one GET: aligned to this when reading in order
+/// Larger objects cannot be opened: what is kept per page of an open one would not fit into memory. 20 times the largest of any
+/// store.
 inline constexpr std::uint64_t kLargestObjectBytes = std::uint64_t{1} << 50;
 inline constexpr std::uint64_t kSmallObjectBytes = 64u << 10;  ///< up to here: no sidecar, CRCs in the record
 
@@ -83,8 +84,9 @@ class Object {
   /// once. Neighbouring misses become one GET. Drops what the memory budget or the queue does not admit: returns the bytes that
   /// are now resident or on their way. Priority from ctx.
   virtual std::uint64_t prefetch(const RequestContext& ctx, ByteRange range) = 0;
-  /// Waits a short while until the memory budget has room for a GET of `bytes`: for a reader in order that caught up with what was
-  /// fetched ahead, and for whom one whole GET a little later is better than many small ones now. No promise that the room stays.
+  /// Waits a short while until the memory budget has room for a GET of `bytes`: for a reader in order that caught up with what
+  /// was fetched ahead, and for whom one whole GET a little later is better than many small ones now. No promise that the room
+  /// stays.
   virtual void wait_for_room(const RequestContext& ctx, std::uint64_t bytes) = 0;
   /// Forgets queued prefetches of this handle that have not started.
   virtual void cancel_prefetch() = 0;
