@@ -206,11 +206,11 @@ bool Daemon::wait_gone(std::uint64_t id, MonoTime deadline, const std::function<
   for (;;) {
     {
       MutexLock lock(mutex_);
-      if (mounts_.count(id) == 0) return true;
+      if (!mounts_.contains(id)) return true;
       const MonoTime now = clock_.now();
       if (now >= deadline) return false;
       (void)changed_.wait_until(mutex_, std::min<MonoTime>(deadline, now + Millis(200)));
-      if (mounts_.count(id) == 0) return true;
+      if (!mounts_.contains(id)) return true;
     }
     if (give_up && give_up()) return false;
   }

@@ -185,7 +185,7 @@ Result<void> DaemonCommands::wait_gone(admin::Call& call) {
   if (it == call.request().end() || !it->is_number_unsigned())
     return fail(ErrorCode::kInvalidArgument, "the request lacks \"mount\", a number");
   // -1: as long as it takes.
-  constexpr std::int64_t kDayMs = 24 * 3600 * 1000;
+  constexpr std::int64_t kDayMs = std::int64_t{24} * 3600 * 1000;
   TRY_ASSIGN(const auto timeout_ms, admin::number_member(call.request(), "timeout_ms", 30'000, -1, kDayMs));
   const MonoTime deadline = timeout_ms < 0 ? MonoTime::max() : daemon_.clock().now() + Millis(timeout_ms);
   const auto stop = call.stop_token();

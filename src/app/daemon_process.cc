@@ -185,7 +185,7 @@ std::vector<std::string> daemon_arguments(const StartOptions& options) {
     if (spec.name == "log" && is_file(value)) value = std::filesystem::absolute(value).string();
     args.push_back(fmt::format("--{}={}", spec.name, value));
   }
-  if (options.foreground && !options.settings.given("log")) args.push_back("--log=stderr");
+  if (options.foreground && !options.settings.given("log")) args.emplace_back("--log=stderr");
   return args;
 }
 

@@ -211,7 +211,7 @@ class Rewriter {
       }
     }
     TRY_ASSIGN(const StoreUrl url, parse_store_url(positional_[0], true));
-    out_.args.push_back("--");
+    out_.args.emplace_back("--");
     out_.args.push_back(url.text());
     out_.args.push_back(positional_[1]);
     return std::move(out_);
@@ -256,7 +256,7 @@ std::vector<std::string> lift_all(std::span<const std::string> args) {
     auto lifted = lift_options(without_dev_suid(list));
     words.insert(words.end(), lifted.flags.begin(), lifted.flags.end());
     if (!lifted.words.empty()) {
-      words.push_back("-o");
+      words.emplace_back("-o");
       words.push_back(std::move(lifted.words));
     }
   }
@@ -305,7 +305,7 @@ Result<HelperCall> parse_mount_helper(std::span<const std::string> args) {
       if (i + 1 == args.size()) return fail(ErrorCode::kInvalidArgument, fmt::format("{} needs a value", word));
       const std::string& value = args[++i];
       if (word == "-o") {
-        call.args.push_back("-o");
+        call.args.emplace_back("-o");
         call.args.push_back(value);
       } else if (word == "-N") {
         return fail(ErrorCode::kInvalidArgument, "mount -N (another namespace) is not supported; use nsenter");

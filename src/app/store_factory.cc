@@ -77,7 +77,7 @@ Result<StoreSetup> StoreFactory::make(const MountSpec& spec) {
   return setup;
 }
 
-Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const Clock& clock, std::stop_token stop) {
+Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const Clock& clock, const std::stop_token& stop) {
   const MonoTime end = clock.now() + kCheckTimeout;
   store::ListRequest request;
   request.prefix = spec.store.prefix;

@@ -21,7 +21,7 @@ std::optional<Hash128> Hash128::from_hex(std::string_view text) {
     const char c = text[i];
     std::uint64_t digit = 0;
     if (c >= '0' && c <= '9') digit = static_cast<std::uint64_t>(c - '0');
-    else if (c >= 'a' && c <= 'f') digit = static_cast<std::uint64_t>(c - 'a' + 10);
+    else if (c >= 'a' && c <= 'f') digit = static_cast<std::uint64_t>(c - 'a') + 10;
     else return std::nullopt;
     auto& half = i < 16 ? hash.high : hash.low;
     half = (half << 4) | digit;
