@@ -29,6 +29,7 @@ class Stamps {
     const WallNanos wall = clock_.wall();
     last_ = mark.stamp;
     lead_ = std::max<WallNanos>(0, mark.stamp - mark.wall);
+    (void)advance();  // at once: the time since the mark counts even if the clock is set back before anybody asks
     return wall >= mark.wall;
   }
 

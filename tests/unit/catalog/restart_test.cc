@@ -79,6 +79,17 @@ TEST_F(CatalogTest, ClockSetBackWhileStopped) {
   EXPECT_EQ(take_lists(), 0) << "and is kept again from then on";
 }
 
+TEST_F(CatalogTest, TimeThatPassedWhileStoppedCountsThoughTheClockIsSetBackNext) {
+  store_->write("d/f");
+  (void)names("d/");
+  store_->write("d/g");
+  stop();
+  clock_.advance(std::chrono::seconds(61));
+  start();
+  clock_.step_wall(-std::chrono::minutes(10));
+  EXPECT_EQ(names("d/"), (Names{"f", "g"}));
+}
+
 TEST_F(CatalogTest, OldNamesStayUntrustedAcrossASecondRestart) {
   store_->write("d/f");
   (void)names("d/");
