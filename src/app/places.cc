@@ -24,7 +24,6 @@ constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
 std::string fallback_folder() {
   if (::geteuid() == 0) return "/run/thermo";
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables.
   if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime == '/')
     return fmt::format("{}/thermo", runtime);
   return fmt::format("/tmp/thermo-{}", ::geteuid());

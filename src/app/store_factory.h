@@ -41,7 +41,8 @@ class StoreFactory {
 
 /// Asks the store for one key of the mount's prefix, before anything is mounted. Ends within 10 s; the error is a sentence that
 /// says what is wrong and how to mend it. `stop` ends it at once. True when there is at least one key.
-[[nodiscard]] Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const Clock& clock, const std::stop_token& stop);
+[[nodiscard]] Result<bool> check_store(const MountSpec& spec, const StoreSetup& setup, const Clock& clock,
+                                       const std::stop_token& stop);
 /// The sentence for an error of that first request. Pure.
 [[nodiscard]] Error explain_store_error(const MountSpec& spec, std::string_view credentials, const Error& error);
 

@@ -56,7 +56,6 @@ Result<std::uint32_t> parse_mode(std::string_view text) {
 }
 
 std::string home_folder() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables.
   if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return home;
   std::array<char, 16384> buffer;
   passwd entry{};

@@ -49,7 +49,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
     request.start_after = stretch.after;
     request.continuation = stretch.token;
     engine_->list(question_, std::move(request), engine_->shared_.folder_lists,
-                  [self = shared_from_this(), id = stretch.id](Result<store::ListPage> page) { self->answer(id, page); });
+                  [self = shared_from_this(), id = stretch.id](const Result<store::ListPage>& page) { self->answer(id, page); });
   }
 
   void answer(std::uint64_t id, const Result<store::ListPage>& page) {

@@ -21,13 +21,13 @@ std::optional<std::string> MemoryIndex::path_of(Number number) {
   return it->second;
 }
 
-void MemoryIndex::insert(std::string_view path, KnownNamePtr known, std::uint64_t epoch) {
-  if (epoch % 2 == 0) store(path, std::move(known), epoch);
+void MemoryIndex::insert(std::string_view path, const KnownNamePtr& known, std::uint64_t epoch) {
+  if (epoch % 2 == 0) store(path, known, epoch);
 }
 
-void MemoryIndex::put(std::string_view path, KnownNamePtr known) { store(path, std::move(known), std::nullopt); }
+void MemoryIndex::put(std::string_view path, const KnownNamePtr& known) { store(path, known, std::nullopt); }
 
-void MemoryIndex::store(std::string_view path, KnownNamePtr known, std::optional<std::uint64_t> epoch) {
+void MemoryIndex::store(std::string_view path, const KnownNamePtr& known, std::optional<std::uint64_t> epoch) {
   KnownNamePtr replaced;
   KnownNamePtr evicted;
   Shard& shard = shard_of(path);

@@ -42,12 +42,12 @@ class MemoryIndex {
 
   /// To be taken before the database is read; insert() ignores what was read across a change.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
-  void insert(std::string_view path, KnownNamePtr known, std::uint64_t epoch);
+  void insert(std::string_view path, const KnownNamePtr& known, std::uint64_t epoch);
 
   /// A change of the database: begin, write, drop or put what changed, end. One at a time.
   void begin_change() { epoch_.fetch_add(1, std::memory_order_acq_rel); }
   void drop(std::string_view path);
-  void put(std::string_view path, KnownNamePtr known);
+  void put(std::string_view path, const KnownNamePtr& known);
   void clear();
   void end_change() { epoch_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -70,7 +70,7 @@ class MemoryIndex {
   };
   [[nodiscard]] Shard& shard_of(std::string_view path) { return shards_[std::hash<std::string_view>()(path) % kShards]; }
   [[nodiscard]] NumberShard& shard_of(Number number) { return numbers_[number % kShards]; }
-  void store(std::string_view path, KnownNamePtr known, std::optional<std::uint64_t> epoch);
+  void store(std::string_view path, const KnownNamePtr& known, std::optional<std::uint64_t> epoch);
   void remember_numbers(const KnownName& known, std::string_view path);
   void forget_numbers(const KnownName& known);
 

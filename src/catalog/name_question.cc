@@ -33,7 +33,7 @@ class Engine::NameQuestion : public std::enable_shared_from_this<Engine::NameQue
         request = probe_.request(ask);
       }
       engine_->list(question_, std::move(request), engine_->shared_.name_lists,
-                    [self = shared_from_this(), ask](Result<store::ListPage> page) { self->answer(ask, page); });
+                    [self = shared_from_this(), ask](const Result<store::ListPage>& page) { self->answer(ask, page); });
     }
   }
 

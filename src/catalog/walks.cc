@@ -19,7 +19,9 @@ FlightPtr Engine::read_subtree(const RequestContext& ctx, const store::ObjectSto
   store::ListRequest request;
   request.prefix = prefix;
   list(asked, std::move(request), shared_.walk_lists,
-       [self = shared_from_this(), asked, flight](Result<store::ListPage> page) { self->subtree_page(asked, flight, page); });
+       [self = shared_from_this(), asked, flight](const Result<store::ListPage>& page) {
+         self->subtree_page(asked, flight, page);
+       });
   return flight;
 }
 
@@ -102,7 +104,7 @@ FlightPtr Engine::walk_on(const RequestContext& ctx, const store::ObjectStorePtr
   }
   const auto asked = question(ctx, store);
   list(asked, std::move(request), shared_.walk_lists,
-       [self = shared_from_this(), asked, flight](Result<store::ListPage> page) { self->walk_page(asked, flight, page); });
+       [self = shared_from_this(), asked, flight](const Result<store::ListPage>& page) { self->walk_page(asked, flight, page); });
   return flight;
 }
 

@@ -239,7 +239,7 @@ class FolderBackend final : public Backend {
   [[nodiscard]] S3Result<ObjectPtr> commit(const std::string& bucket, const std::string& key, const std::string& temporary,
                                            const WriteCondition& condition) {
     MutexLock lock(mutex_);
-    const auto current = find(bucket, key, false);
+    auto current = find(bucket, key, false);
     if (!current && current.error().code != "NoSuchKey") return current;
     S3_TRY(check_condition(condition, current.value_or(nullptr), key));
     for (std::size_t slash = key.find('/'); slash != std::string::npos; slash = key.find('/', slash + 1)) {

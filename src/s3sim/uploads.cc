@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, Upload>> Uploads::of_bucket(const std::string
   {
     MutexLock lock(mutex_);
     for (const auto& entry : uploads_) {
-      if (entry.second.bucket == bucket) out.push_back(entry);
+      if (entry.second.bucket == bucket) out.emplace_back(entry);
     }
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second.key < b.second.key; });

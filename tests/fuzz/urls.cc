@@ -25,7 +25,7 @@ void check_store_url(std::string_view text, bool bare) {
   }
 }
 
-void check_address(std::string bucket, std::string endpoint, std::string region, std::string_view key) {
+void check_address(const std::string& bucket, const std::string& endpoint, const std::string& region, std::string_view key) {
   for (const auto style : {store::Addressing::kAuto, store::Addressing::kPath, store::Addressing::kVirtualHost}) {
     store::S3Options options;
     options.bucket = bucket;

@@ -53,7 +53,7 @@ void Server::serve(int device, std::span<const std::byte> frame, Scratch& scratc
     return;
   }
   Call call;
-  call.request = std::move(*request);
+  call.request = *request;
   call.device = device;
   call.start = start;
   call.ctx.deadline = start + options_.timeout;

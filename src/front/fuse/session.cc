@@ -95,7 +95,7 @@ struct FuseSession::Impl final : vfs::KernelCache {
 
   void start_threads() {
     std::size_t count = options.threads;
-    if (count == 0) count = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()) * 2, 16);
+    if (count == 0) count = std::min<std::size_t>(std::max<std::size_t>(1, std::thread::hardware_concurrency()) * 2, 16);
     devices.push_back(device.get());
     for (std::size_t i = 1; i < count; ++i) {
       auto clone = clone_device(device.get());

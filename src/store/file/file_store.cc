@@ -130,7 +130,7 @@ Result<GetInfo> FileStore::get_range(const RequestContext& ctx, const std::strin
     if (::fstat(fd.get(), &before) != 0) return fail(errno_error(errno, "stat '" + path_of(key) + "'"));
   }
   if (!S_ISREG(before.st_mode)) return no_such_key(key);
-  const GetInfo info{etag_of(before), static_cast<std::uint64_t>(before.st_size), nanos(before.st_mtim)};
+  GetInfo info{etag_of(before), static_cast<std::uint64_t>(before.st_size), nanos(before.st_mtim)};
   if (!if_match.empty() && info.etag != if_match) return changed(key);
   if (range.offset > info.object_size || range.length > info.object_size - range.offset) {
     return fail(Error(ErrorCode::kInvalidRange, "'" + key + "': bytes " + std::to_string(range.offset) + "+" +

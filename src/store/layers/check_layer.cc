@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <functional>
+
 #include "store/layers/forwarding.h"
 #include "store/layers/layers.h"
 
@@ -38,7 +40,7 @@ std::string fault_of(const Items& items, const ListRequest& request, NameOf&& na
 std::string fault_of(const ListPage& page, const ListRequest& request) {
   auto fault = fault_of(page.objects, request, [](const ObjectInfo& info) -> const std::string& { return info.key; });
   if (!fault.empty()) return fault;
-  fault = fault_of(page.prefixes, request, [](const std::string& prefix) -> const std::string& { return prefix; });
+  fault = fault_of(page.prefixes, request, std::identity());
   if (!fault.empty()) return fault;
   for (const auto& prefix : page.prefixes) {
     if (request.delimiter.empty() || !prefix.ends_with(request.delimiter) || prefix.size() <= request.prefix.size()) {

@@ -148,7 +148,7 @@ Result<ProfileKeys> load_profile_keys(const ProfilePlace& place) {
 
 std::string profile_setting(const ProfilePlace& place, const std::string& name) {
   const LoadedFile config = load(place.config_file);
-  const std::string value = value_of(config_profile(config, place.profile), name);
+  std::string value = value_of(config_profile(config, place.profile), name);
   if (!value.empty()) return value;
   const LoadedFile credentials = load(place.credentials_file);
   return value_of(find_section(credentials, place.profile), name);
