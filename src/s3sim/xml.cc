@@ -46,6 +46,8 @@ bool append_entity(std::string& out, std::string_view entity) {
   return true;
 }
 
+constexpr std::size_t kLongestEntity = 16;
+
 std::string unescape(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -53,7 +55,8 @@ std::string unescape(std::string_view text) {
     out += text.substr(0, amp);
     if (amp == std::string_view::npos) break;
     text.remove_prefix(amp + 1);
-    const std::size_t end = text.find(';');
+    // No entity is longer than a code point in digits: a document of bare ampersands must not be searched to its end for each.
+    const std::size_t end = text.substr(0, kLongestEntity).find(';');
     if (end == std::string_view::npos || !append_entity(out, text.substr(0, end))) {
       out += '&';
       continue;

@@ -21,6 +21,20 @@ ErrorCode code_from(std::string_view name) {
 /// Foreign lines are quoted short: a whole one could be megabytes.
 std::string_view head(std::string_view line) { return line.substr(0, 60); }
 
+/// Discarded when it is no JSON, or is nested so deep that whoever copies or prints it would run out of stack.
+json parse_line(std::string_view line) {
+  constexpr int kDeepest = 64;
+  bool too_deep = false;
+  json value = json::parse(
+      line,
+      [&](int depth, json::parse_event_t, json&) {
+        too_deep |= depth > kDeepest;
+        return !too_deep;
+      },
+      false);
+  return too_deep ? json(json::value_t::discarded) : value;
+}
+
 }  // namespace
 
 std::string to_text(const json& value, int indent) { return value.dump(indent, ' ', false, json::error_handler_t::replace); }
@@ -32,7 +46,7 @@ std::string error_line(const Error& error) {
 }
 
 Result<json> parse_request(std::string_view line) {
-  json value = json::parse(line, nullptr, false);
+  json value = parse_line(line);
   if (value.is_discarded() || !value.is_object()) {
     return fail(ErrorCode::kInvalidArgument, fmt::format("a request must be one line with a JSON object, not '{}'", head(line)));
   }
@@ -63,7 +77,7 @@ Result<std::int64_t> number_member(const json& request, std::string_view name, s
 }
 
 Result<AnswerKind> parse_answer(std::string_view line, json& value) {
-  json answer = json::parse(line, nullptr, false);
+  json answer = parse_line(line);
   if (!answer.is_discarded() && answer.is_object()) {
     if (const auto it = answer.find("progress"); it != answer.end()) {
       value = std::move(*it);

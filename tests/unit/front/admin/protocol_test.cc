@@ -35,5 +35,18 @@ TEST(AdminProtocol, NumbersMustBeWholeAndInBounds) {
   }
 }
 
+TEST(AdminProtocol, NestingIsBounded) {
+  const auto nested = [](std::size_t depth) {
+    return R"({"command":"x","ok":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  json value;
+  EXPECT_TRUE(parse_request(nested(50)));
+  EXPECT_TRUE(parse_answer(nested(50), value));
+  for (const std::size_t depth : {std::size_t{100}, std::size_t{1'000'000}}) {
+    EXPECT_EQ(parse_request(nested(depth)).error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(parse_answer(nested(depth), value).error().code(), ErrorCode::kCorrupt);
+  }
+}
+
 }  // namespace
 }  // namespace thermo::admin
