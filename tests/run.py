@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,16 @@ def step(totals, name, ok):
     return ok
 
 
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+ [A-Z] ")
+
+
+def what_failed(output, most=8000):
+    """The findings of a test program: without what the product logged meanwhile, and from the first one on."""
+    lines = [line for line in output.splitlines() if not LOG_LINE.match(line)]
+    first = next((n for n, line in enumerate(lines) if re.search(r": Failure$|WARNING: ThreadSanitizer|ERROR: |runtime error", line)), 0)
+    return "\n".join(lines[first:])[:most]
+
+
 def unit_lane(totals, preset, jobs, environment=None):
     if not step(totals, f"build {preset}", build(preset, jobs)):
         return
@@ -106,7 +117,7 @@ def unit_lane(totals, preset, jobs, environment=None):
             print(f"{preset:8} {binary.name:24} {data['tests']:4} tests, {skipped} skipped, {time.monotonic() - started:6.1f} s  {state}",
                   flush=True)
             if failed:
-                print(output[-8000:])
+                print(what_failed(output))
 
 
 def pytest_lane(totals, name, thermo, arguments, environment=None):

@@ -112,9 +112,8 @@ void Engine::add_listener(const std::string& root, std::shared_ptr<ListenerSlot>
   listeners_.emplace_back(root, std::move(slot));
 }
 
-bool Engine::better_listed(std::string_view prefix, std::string_view name, const KnownName& folder, WallNanos need) {
-  if (folder.pages > kBigPages) return false;
-  if (folder.pages == 1) return true;
+std::uint32_t Engine::pages_worth(std::string_view prefix, std::string_view name, const KnownName& folder, WallNanos need) {
+  if (folder.pages == 1) return kBigPages;
   MutexLock lock(singles_mutex_);
   if (singles_.size() > kFoldersCounted) singles_.clear();
   auto& single = singles_[std::string(prefix)];
@@ -124,7 +123,9 @@ bool Engine::better_listed(std::string_view prefix, std::string_view name, const
     single.name = name;
     ++single.count;
   }
-  return single.count > std::max<std::uint32_t>(1, folder.pages);
+  if (single.count <= std::max<std::uint32_t>(1, folder.pages)) return 0;
+  // What is known of a big one may be where the last listing gave up.
+  return std::max(kBigPages, 2 * std::min(folder.pages, UINT32_MAX / 2));
 }
 
 void Engine::expire_prefix(const std::string& prefix) {

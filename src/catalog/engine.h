@@ -52,7 +52,7 @@ struct EngineShared {
 /// Thread-safe. The flights that it starts keep it alive; EngineShared outlives all.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// A folder of more pages is not listed for the sake of lookups.
+  /// A folder is not listed further than this for the sake of its first lookups.
   static constexpr std::uint32_t kBigPages = 20;
   static constexpr std::size_t kNamesInMemory = 32'768;
 
@@ -81,8 +81,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   };
   [[nodiscard]] WalkPosition walk_position(std::string_view prefix, WallNanos need, bool asks);
 
-  /// Counts different names that were asked for one by one in a folder; true when listing the folder is the better question.
-  [[nodiscard]] bool better_listed(std::string_view prefix, std::string_view name, const KnownName& folder, WallNanos need);
+  /// Counts different names that were asked for one by one in a folder. How many pages of the folder are worth asking for
+  /// instead: none until as many names were asked for as it has pages, so that both together cost at most twice the better one.
+  [[nodiscard]] std::uint32_t pages_worth(std::string_view prefix, std::string_view name, const KnownName& folder, WallNanos need);
+  /// False once the store was seen to list in another order than that of keys: then a page tells nothing of what it lacks.
+  [[nodiscard]] bool lists_in_order() const { return !unordered_.load(std::memory_order_relaxed); }
 
   void expire_prefix(const std::string& prefix);
   void add_listener(const std::string& root, std::shared_ptr<ListenerSlot> slot);
@@ -94,6 +97,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
  private:
   class FolderListing;
+  class GatheredListing;
   class NameQuestion;
   struct Question {
     RequestContext ctx;
@@ -105,6 +109,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
             std::function<void(Result<store::ListPage>)> then);
   void subtree_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
   void walk_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
+  void list_gathered(const Question& question, const FlightPtr& flight, std::uint32_t page_limit);
+  /// False, and remembered, when the page shows that the store does not list in the order of keys.
+  [[nodiscard]] bool in_order(const Coverage& coverage, const store::ListPage& page);
   void notify(const std::vector<Notice>& notices);
   [[nodiscard]] WalkCursor* nearest_walk(std::string_view prefix, WallNanos need) REQUIRES(walks_mutex_);
 
@@ -112,6 +119,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Knowledge knowledge_;
   Applier applier_;
   Flights flights_;
+  std::atomic<bool> unordered_{false};
 
   Mutex walks_mutex_{LockRank::kCatalog, "catalog walks"};
   std::map<std::string, WalkCursor, std::less<>> walks_ GUARDED_BY(walks_mutex_);

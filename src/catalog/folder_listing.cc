@@ -60,12 +60,20 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
       return end_one(fail(ErrorCode::kCorrupt, "the store sent an empty page that claims to go on"), false);
     }
     SplitPlan::Step step;
+    Coverage coverage{flight_->subject, false, {}, {}, flight_->started};
     bool only_page = false;
+    bool ordered = false;
     {
       MutexLock lock(mutex_);
       only_page = plan_.requests() == 1 && !truncated;
       step = plan_.on_page(id, entries, truncated, page->continuation);
-      if (error_ || plan_.pages() > page_limit_) {
+      coverage.after = step.after;
+      coverage.until = step.until;
+      ordered = engine_->in_order(coverage, *page);
+      unordered_ = unordered_ || !ordered;
+      if (unordered_) {
+        step.next.clear();
+      } else if (error_ || plan_.pages() > page_limit_) {
         // Nobody waits for the rest any more.
         capped_ = capped_ || !step.next.empty();
         step.next.clear();
@@ -73,8 +81,8 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
       outstanding_ += step.next.size();
     }
     for (const auto& stretch : step.next) send(stretch);
+    if (!ordered) return end_one({}, false);
 
-    const Coverage coverage{flight_->subject, false, step.after, step.until, flight_->started};
     std::optional<Applier::Completion> completion;
     if (only_page) completion = {flight_->started, 1};
     auto applied = engine_->applier_.page(question_.ctx, coverage, *page, completion);
@@ -86,6 +94,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
   void end_one(const Result<void>& outcome, bool nothing_there, bool complete = false) {
     bool last = false;
     bool first = false;
+    bool unordered = false;
     std::optional<Error> error;
     Applier::Milestone milestone;
     {
@@ -94,6 +103,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
       last = --outstanding_ == 0;
       first = !std::exchange(began_, true);
       error = error_;
+      unordered = unordered_;
       milestone.pages = static_cast<std::uint32_t>(plan_.pages());
       if (!capped_) milestone.listed = flight_->started;
     }
@@ -101,6 +111,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
       if (first) engine_->flights_.progress(flight_);
       return;
     }
+    if (unordered && !error) return engine_->list_gathered(question_, flight_, page_limit_);
     Result<void> reached;
     if (error) reached = fail(error->within("list '" + flight_->subject + "'"));
     else if (!complete) reached = engine_->applier_.reached(question_.ctx, flight_->subject, milestone);
@@ -116,6 +127,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
   std::size_t outstanding_ GUARDED_BY(mutex_) = 0;
   bool began_ GUARDED_BY(mutex_) = false;
   bool capped_ GUARDED_BY(mutex_) = false;
+  bool unordered_ GUARDED_BY(mutex_) = false;
   std::optional<Error> error_ GUARDED_BY(mutex_);
 };
 
@@ -123,7 +135,9 @@ FlightPtr Engine::list_folder(const RequestContext& ctx, const store::ObjectStor
                               std::uint32_t page_limit, WallNanos need) {
   bool mine = false;
   auto flight = flights_.join(FlightKind::kFolder, prefix, need, shared_.stamps.next(), mine);
-  if (mine) std::make_shared<FolderListing>(shared_from_this(), question(ctx, store), flight, page_limit)->start();
+  if (!mine) return flight;
+  if (lists_in_order()) std::make_shared<FolderListing>(shared_from_this(), question(ctx, store), flight, page_limit)->start();
+  else list_gathered(question(ctx, store), flight, page_limit);
   return flight;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/change_set.h"
+#include "catalog/page_order.h"
 
 namespace thermo::catalog {
 namespace {
@@ -22,24 +23,6 @@ bool covers(const Coverage& coverage, std::string_view key) {
 /// The whole of `folder` lies in the stretch, so that what the page lacks of it is not there.
 bool covers_whole(const Coverage& coverage, std::string_view folder) {
   return (coverage.after.empty() || coverage.after < folder) && (coverage.until.empty() || coverage.until >= prefix_end(folder));
-}
-
-Result<void> check_order(const Coverage& coverage, const store::ListPage& page) {
-  std::string_view last;
-  for (const auto& object : page.objects) {
-    if (!object.key.starts_with(coverage.prefix) || (!last.empty() && object.key <= last)) {
-      return fail(ErrorCode::kCorrupt, "listing of '" + coverage.prefix + "' is out of order at '" + object.key + "'");
-    }
-    last = object.key;
-  }
-  last = {};
-  for (const auto& group : page.prefixes) {
-    if (!group.starts_with(coverage.prefix) || group.size() == coverage.prefix.size() || (!last.empty() && group <= last)) {
-      return fail(ErrorCode::kCorrupt, "listing of '" + coverage.prefix + "' is out of order at '" + group + "'");
-    }
-    last = group;
-  }
-  return {};
 }
 
 PageContent read_page(const Coverage& coverage, const store::ListPage& page) {

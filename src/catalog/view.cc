@@ -145,17 +145,18 @@ Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std:
   if (auto flight = flights.find(FlightKind::kName, path, need)) return flight;
 
   TRY_ASSIGN(const auto folder, engine_->knowledge().name(folder_path(prefix), true));
-  const bool listable = strict() ? folder->pages == 1 : engine_->better_listed(prefix, name, *folder, need);
+  const std::uint32_t worth =
+      strict() ? static_cast<std::uint32_t>(folder->pages == 1) : engine_->pages_worth(prefix, name, *folder, need);
   const bool tried =
       std::any_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kFolder; });
-  if (listable && !tried && engine_->knowledge().floors().of_key(path) == 0) {
-    auto flight = engine_->list_folder(ctx, store_, prefix, Engine::kBigPages, need);
+  if (worth != 0 && !tried && engine_->knowledge().floors().of_key(path) == 0) {
+    auto flight = engine_->list_folder(ctx, store_, prefix, worth, need);
     if (join_once(flight, joined)) return flight;
   }
   NameProbe::Prior prior;
   prior.file = known.file.has_value() && !known.folder_exists();
   prior.folder = known.folder_exists();
-  prior.subtree = !strict() && (known.folder_exists() ? known.sealed_at != 0 : !known.file);
+  prior.subtree = !strict() && engine_->lists_in_order() && (known.folder_exists() ? known.sealed_at != 0 : !known.file);
   return engine_->ask_name(ctx, store_, path, prior, need);
 }
 
@@ -217,7 +218,7 @@ Result<FlightPtr> MountView::next_for_listing(const RequestContext& ctx, const s
     if (auto flight = engine_->walk_on(ctx, store_, prefix, need); join_once(flight, joined)) return flight;
   }
   TRY_ASSIGN(const auto known, engine_->knowledge().name(folder_path(prefix), true));
-  bool subtree = position.relation != Relation::kFrontier && position.subtree_worth;
+  bool subtree = position.relation != Relation::kFrontier && position.subtree_worth && engine_->lists_in_order();
   // One that is too big for a page was just tried; a flat one is known by its own listing.
   if (std::any_of(joined.begin(), joined.end(), [&](const auto& flight) { return flight->subject == prefix; })) subtree = false;
   if (subtree && (known->listed_at != 0 || known->sealed_at != 0)) {

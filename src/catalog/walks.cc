@@ -35,6 +35,9 @@ void Engine::subtree_page(const Question& question, const FlightPtr& flight, con
   std::optional<Applier::Completion> completion;
   if (page->truncated) coverage.until = page->objects.back().key;
   else completion = {flight->started, 1};
+  if (!in_order(coverage, *page)) {
+    return flights_.finish(flight, fail(ErrorCode::kNotSupported, "the store does not list in the order of keys"));
+  }
   auto applied = applier_.page(question.ctx, coverage, *page, completion);
   if (!applied) return flights_.finish(flight, fail(applied.error()));
   {
@@ -124,6 +127,11 @@ void Engine::walk_page(const Question& question, const FlightPtr& flight, const 
     coverage.continues_since = since = it->second.since();
   }
   if (page->truncated) coverage.until = page->objects.back().key;
+  if (!in_order(coverage, *page)) {
+    MutexLock lock(walks_mutex_);
+    walks_.erase(root);
+    return flights_.finish(flight, {});
+  }
   auto applied = applier_.page(question.ctx, coverage, *page, std::nullopt);
   Result<void> outcome;
   if (!applied) outcome = fail(applied.error());

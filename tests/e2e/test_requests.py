@@ -2,6 +2,7 @@
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -116,3 +117,36 @@ def test_unchanged_objects_are_not_fetched_again_after_the_ttl(sim, mounts, payl
     assert stats.get("GET", 0) == 0, stats
     assert 1 <= stats.get("LIST", 0) <= 3, stats
     assert os.stat(mount / "d/f").st_ino == inode
+
+
+def test_a_store_that_lists_out_of_order_loses_no_name(weed, mounts):
+    """SeaweedFS tells of the folder `a/` before `a-1`: more than a page of such names once made the rest of them vanish."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    client = weed.client()
+    client.create_bucket(Bucket="disorder")
+    names = ["a/c"] + [f"a-{n:04}" for n in range(1200)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: client.put_object(Bucket="disorder", Key=f"d/{name}", Body=b"x"), names))
+    mount = mounts("s3://disorder", "--ttl", "1s", endpoint=weed.url)
+    want = sorted(["a"] + names[1:])
+    assert sorted(os.listdir(mount / "d")) == want
+    client.delete_object(Bucket="disorder", Key="d/a-0700")
+    time.sleep(1.1)
+    assert sorted(os.listdir(mount / "d")) == [name for name in want if name != "a-0700"]
+    assert os.listdir(mount / "d/a") == ["c"]
+
+
+def test_looking_at_all_of_a_big_folder_costs_its_pages(sim, mounts):
+    """After the TTL each name of a folder of more than 20 pages was asked for by a request of its own."""
+    sim.bulk("tables", "d/n", 21_000)
+    mount = mounts("s3://tables", "--ttl", "4s", endpoint=sim.url)
+    names = sorted(os.listdir(mount / "d"))
+    assert len(names) == 21_000
+    time.sleep(4.2)
+    sim.reset()
+    began = time.monotonic()
+    for name in names[:3000]:
+        os.stat(mount / "d" / name)
+    if time.monotonic() - began < 4:  # or they have expired once more
+        assert sim.stats()["requests"]["LIST"] <= 120

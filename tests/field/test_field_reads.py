@@ -17,10 +17,11 @@ def noise(size, seed):
 
 def test_M21_sizes_around_a_window(store, mount, tmp_path, run):
     """A copy ended at exactly one read-ahead window when the size was a multiple of it and a small tail."""
-    where = mount(store)
-    for size in (20971519, 20971520, 20972496, 8388609, 1179649):
-        body = noise(size, size)
+    bodies = {size: noise(size, size) for size in (20971519, 20971520, 20972496, 8388609, 1179649)}
+    for size, body in bodies.items():  # before the mount, which may believe for its TTL that a name does not exist
         store.put(f"f{size}", body)
+    where = mount(store)
+    for size, body in bodies.items():
         (tmp_path / "want").write_bytes(body)
         run("cp", where / f"f{size}", tmp_path / "copy", check=True)
         run("cmp", tmp_path / "want", tmp_path / "copy", check=True)

@@ -116,6 +116,7 @@ TEST_P(WriteFault, ReadsGoOnAndTheDeviceComesBack) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(cache_->status().device_state, "degraded");
 
+  settle_held();
   faults_->write_errno = 0;
   clock_.advance(std::chrono::seconds(12));
   ASSERT_TRUE(eventually([&] { return cache_->status().device_state == "ok"; }));
@@ -164,6 +165,7 @@ TEST_F(CacheFaultTest, TenPercentReadErrorsUnderLoad) {
   for (auto& reader : readers) reader.join();
   EXPECT_EQ(slow, 0);
   EXPECT_EQ(cache_->status().device_state, "failed");
+  settle_held();
   faults_->read_error_percent = 0;
   clock_.advance(std::chrono::seconds(12));  // a probe, and what was held in memory meanwhile goes
   ASSERT_TRUE(eventually([&] { return cache_->status().device_state == "ok"; }));
@@ -187,6 +189,7 @@ TEST_F(CacheFaultTest, TheFolderIsDeletedUnderUs) {
   const auto fresh = open_object(source_->add("fresh", 2 * kMiB, 3));
   expect_read_all(fresh, 64 * 1024);
   ASSERT_TRUE(eventually([&] { return cache_->status().device_state == "degraded"; }));
+  settle_held();
 
   clock_.advance(std::chrono::seconds(12));
   ASSERT_TRUE(eventually([&] { return cache_->status().device_state == "ok"; })) << cache_->status().device_reason;

@@ -103,12 +103,16 @@ class CacheTest : public ::testing::Test {
     }
     return condition();
   }
+  [[nodiscard]] bool idle() const {
+    return metric("thermocline_cache_fills_running") == 0 && metric("thermocline_cache_pending_writes") == 0;
+  }
   /// Waits until every fill is on disk, with all that the next process will believe of it.
   void settle(const ObjectPtr& object) const {
-    ASSERT_TRUE(eventually([&] {
-      return object->residency().filling == 0 && metric("thermocline_cache_fills_running") == 0 &&
-             metric("thermocline_cache_pending_writes") == 0;
-    }));
+    ASSERT_TRUE(eventually([&] { return object->residency().filling == 0 && idle(); }));
+  }
+  /// The same where the device takes nothing: then every page is held in memory, for a while that begins only now.
+  void settle_held() const {
+    ASSERT_TRUE(eventually([&] { return idle(); }));
   }
   void fill_all(const ObjectPtr& object) const {
     ASSERT_NO_FATAL_FAILURE(expect_read_all(object));

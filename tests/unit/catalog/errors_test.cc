@@ -72,10 +72,10 @@ TEST_F(CatalogTest, DeniedIsDenied) {
   EXPECT_EQ(names_in(*view_, "").error().code(), ErrorCode::kAccessDenied);
 }
 
-TEST_F(CatalogTest, PageOutOfOrderIsRefusedAndKeepsNothing) {
+TEST_F(CatalogTest, PageThatLeavesItsPrefixIsRefusedAndKeepsNothing) {
   for (const char* key : {"d/a", "d/b", "d/c"}) store_->write(key);
   store_->after = [](const store::ListRequest& request, Result<store::ListPage>& page) {
-    if (page && request.prefix == "d/" && page->objects.size() > 2) std::swap(page->objects[0], page->objects[2]);
+    if (page && request.prefix == "d/" && page->objects.size() > 2) page->objects[1].key = "c/b";
   };
   EXPECT_EQ(names_in(*view_, "d/").error().code(), ErrorCode::kCorrupt);
   settle();

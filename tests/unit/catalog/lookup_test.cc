@@ -100,6 +100,23 @@ TEST_F(CatalogTest, BigFolderIsAskedByName) {
   for (const auto& request : store_->log()) EXPECT_LE(request.max_keys, 1000u);
 }
 
+TEST_F(CatalogTest, LookingAtAllOfABigFolderCostsListingsNotOneRequestPerName) {
+  constexpr int kNames = 30'000;  // more pages than are read for the sake of the first lookups
+  for (int i = 0; i < kNames; ++i) store_->write("d/f" + std::to_string(100'000 + i));
+  ASSERT_EQ(names("d/").size(), static_cast<std::size_t>(kNames));
+  take_lists();
+  clock_.advance(std::chrono::seconds(61));
+  for (int i = 0; i < kNames; i += 10) (void)file("d/", "f" + std::to_string(100'000 + i));
+  EXPECT_LE(take_lists(), 150) << "of 30 pages: as many single questions, then the listing";
+}
+
+TEST_F(CatalogTest, ABigFolderThatWasNeverListedIsReadInGrowingSteps) {
+  constexpr int kNames = 50'000;
+  for (int i = 0; i < kNames; ++i) store_->write("d/f" + std::to_string(100'000 + i));
+  for (int i = 0; i < kNames; i += 50) (void)file("d/", "f" + std::to_string(100'000 + i));
+  EXPECT_LE(take_lists(), 400) << "1000 names of 50 pages";
+}
+
 TEST_F(CatalogTest, ManyReadersShareOneQuestion) {
   for (int i = 0; i < 100; ++i) store_->write("d/f" + std::to_string(i));
   store_->delay = Millis(30);

@@ -1,6 +1,7 @@
 #pragma once
 // A catalog view over a store, kept in maps: lists the whole store when what it knows has expired.
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -89,7 +90,7 @@ class FakeView final : public catalog::View {
   catalog::Skipped skipped() const override { return {skipped_count, {}}; }
   store::ObjectStore& store() override { return *store_; }
 
-  int calls = 0;
+  std::atomic<int> calls{0};
   std::set<std::string> expired_keys;
   std::optional<ErrorCode> store_failure;
   std::optional<int> list_fails_after;  ///< so many names in all, then errors
