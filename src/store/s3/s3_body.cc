@@ -4,7 +4,6 @@
 
 #include <charconv>
 
-#include "store/s3/s3_checksum.h"
 #include "store/s3/s3_dates.h"
 #include "store/s3/s3_xml.h"
 
@@ -47,11 +46,17 @@ std::optional<ContentRange> parse_content_range(std::string_view text) {
 BodySink* RangeBody::route(const net::HttpResponse& head) {
   refused_.reset();
   collected_ = false;
+  running_.reset();
   passed_on_ = 0;
   if (head.status / 100 != 2) return nullptr;  // an error document
   refused_ = check_head(head);
   if (refused_) return this;
-  collected_ = expected_.collect_verifiable && head.status == 200 && stored_checksum(head).has_value();
+  if (expected_.verify != Verify::kNone && head.status == 200) {
+    if (const auto stored = stored_checksum(head)) {
+      running_.emplace(stored->algorithm);
+      collected_ = expected_.verify == Verify::kKeptBack;
+    }
+  }
   return collected_ ? nullptr : this;
 }
 
@@ -105,13 +110,14 @@ Result<void> RangeBody::write(std::span<const std::byte> bytes) {
     return fail(ErrorCode::kCorrupt, fmt::format("{}: more than the {} bytes asked for", expected_.what, expected_.range.length));
   }
   passed_on_ += bytes.size();
+  if (running_ && !collected_) running_->update({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return target_.write(bytes);
 }
 
-Result<void> RangeBody::verify(const net::HttpResponse& answer) const {
+Result<void> RangeBody::verify(const net::HttpResponse& answer) {
   const auto stored = stored_checksum(answer);
-  if (!stored) return {};
-  const std::string computed = compute_checksum(stored->algorithm, answer.body);
+  if (!stored || !running_) return {};
+  const std::string computed = running_->finish();
   if (computed == stored->base64) return {};
   return fail(ErrorCode::kCorrupt, fmt::format("{}: the body's {} is {}, the store says {}: damaged on the way or in the store",
                                                expected_.what, stored->algorithm, computed, stored->base64));
@@ -120,6 +126,7 @@ Result<void> RangeBody::verify(const net::HttpResponse& answer) const {
 Result<GetInfo> RangeBody::finish(const net::HttpResponse& answer) {
   if (refused_) return fail(*refused_);
   if (collected_) {
+    running_->update(answer.body);
     TRY(verify(answer));
     if (!answer.body.empty()) TRY(write(std::as_bytes(std::span(answer.body.data(), answer.body.size()))));
   }
@@ -127,6 +134,7 @@ Result<GetInfo> RangeBody::finish(const net::HttpResponse& answer) {
     return fail(ErrorCode::kUnavailable,
                 fmt::format("{}: body cut after {} of {} bytes", expected_.what, passed_on_, expected_.range.length));
   }
+  if (!collected_) TRY(verify(answer));
   GetInfo info;
   info.etag = quoted_etag(*answer.header("etag"));
   info.object_size = expected_.object_size;

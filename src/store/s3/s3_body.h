@@ -7,15 +7,23 @@
 
 #include "net/http_client.h"
 #include "store/object_store.h"
+#include "store/s3/s3_checksum.h"
 
 namespace thermo::store {
+
+/// What becomes of a body that comes with a checksum that covers it.
+enum class Verify : std::uint8_t {
+  kNone,
+  kStreaming,  ///< passed on as it comes; a mismatch is an error at its end
+  kKeptBack,   ///< nothing is passed on before the checksum was seen to match
+};
 
 struct ExpectedBody {
   std::string what;      ///< for messages
   std::string if_match;  ///< ETag, empty: any
   std::uint64_t object_size = 0;
   ByteRange range;
-  bool collect_verifiable = false;  ///< keep the body back when it comes with a checksum that covers it
+  Verify verify = Verify::kNone;
 };
 
 /// Used by one exchange. As a router it looks at the head; as a sink it passes on exactly the range.
@@ -33,12 +41,13 @@ class RangeBody final : public net::BodyRouter, public BodySink {
   std::optional<Error> check_head(const net::HttpResponse& head) const;
   std::optional<Error> check_partial(const net::HttpResponse& head) const;
   std::optional<Error> check_whole(const net::HttpResponse& head) const;
-  Result<void> verify(const net::HttpResponse& answer) const;
+  Result<void> verify(const net::HttpResponse& answer);
 
   const ExpectedBody expected_;
   BodySink& target_;
   std::optional<Error> refused_;
   bool collected_ = false;
+  std::optional<RunningChecksum> running_;  ///< of what was passed on
   std::uint64_t passed_on_ = 0;
 };
 

@@ -44,14 +44,10 @@ std::string digest(const EVP_MD* algorithm, std::string_view bytes) {
   return {reinterpret_cast<const char*>(out.data()), length};
 }
 
-std::uint32_t crc32(std::string_view bytes) {
-  return crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-}
-
 }  // namespace
 
-std::uint64_t crc64nvme(std::string_view bytes) {
-  std::uint64_t crc = ~std::uint64_t{0};
+std::uint64_t crc64nvme(std::string_view bytes, std::uint64_t previous) {
+  std::uint64_t crc = ~previous;
   const char* at = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= 8; at += 8, left -= 8) {
@@ -76,12 +72,32 @@ std::string base64(std::string_view bytes) {
 
 std::string md5_base64(std::string_view bytes) { return base64(digest(EVP_md5(), bytes)); }
 
-std::string compute_checksum(std::string_view algorithm, std::string_view bytes) {
-  if (algorithm == "crc64nvme") return base64(big_endian(crc64nvme(bytes)));
-  if (algorithm == "crc32c") return base64(big_endian(crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())))));
-  if (algorithm == "crc32") return base64(big_endian(crc32(bytes)));
-  if (algorithm == "sha256") return base64(digest(EVP_sha256(), bytes));
-  return base64(digest(EVP_sha1(), bytes));
+RunningChecksum::RunningChecksum(std::string_view algorithm) : digest_(nullptr, EVP_MD_CTX_free) {
+  if (algorithm == "crc32c") kind_ = Kind::kCrc32c;
+  else if (algorithm == "crc32") kind_ = Kind::kCrc32;
+  else if (algorithm == "crc64nvme") kind_ = Kind::kCrc64Nvme;
+  if (kind_ != Kind::kDigest) return;
+  digest_.reset(EVP_MD_CTX_new());
+  EVP_DigestInit_ex(digest_.get(), algorithm == "sha256" ? EVP_sha256() : EVP_sha1(), nullptr);
+}
+
+void RunningChecksum::update(std::string_view bytes) {
+  const auto so_far = static_cast<std::uint32_t>(crc_);
+  switch (kind_) {
+    case Kind::kCrc32c: crc_ = crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())), so_far); return;
+    case Kind::kCrc32: crc_ = crc32_gzip_refl(so_far, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()); return;
+    case Kind::kCrc64Nvme: crc_ = crc64nvme(bytes, crc_); return;
+    case Kind::kDigest: EVP_DigestUpdate(digest_.get(), bytes.data(), bytes.size()); return;
+  }
+}
+
+std::string RunningChecksum::finish() {
+  if (kind_ == Kind::kCrc64Nvme) return base64(big_endian(crc_));
+  if (kind_ != Kind::kDigest) return base64(big_endian(static_cast<std::uint32_t>(crc_)));
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned int length = 0;
+  EVP_DigestFinal_ex(digest_.get(), out.data(), &length);
+  return base64({reinterpret_cast<const char*>(out.data()), length});
 }
 
 std::optional<StoredChecksum> stored_checksum(const net::HttpResponse& head) {

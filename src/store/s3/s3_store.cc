@@ -15,9 +15,9 @@
 namespace thermo::store {
 namespace {
 
-constexpr std::uint64_t kMaxVerifiedWhole = 8U << 20U;
-// Bodies kept back for their checksum, over all transfers at once; beyond it bodies stream, unverified here (the cache has its
-// own CRCs).
+// Over plain HTTP, what is kept back until its checksum matched.
+constexpr std::uint64_t kMaxKeptBack = 8U << 20U;
+// The same over all transfers at once; beyond it bodies stream and a mismatch is an error at their end.
 constexpr std::uint64_t kKeptBackLimit = 64U << 20U;
 constexpr std::uint64_t kMaxPut = 5ULL << 30U;
 constexpr std::size_t kMaxKey = 1024;
@@ -68,7 +68,7 @@ Result<void> check_metadata(const std::map<std::string, std::string>& metadata) 
 class S3Store final : public ObjectStore {
  public:
   S3Store(const S3Options& options, const S3Address& address)
-      : checksum_mode_(options.checksum_mode), id_(address.id()), wire_(options, address) {}
+      : checksum_mode_(options.checksum_mode), tls_(address.tls()), id_(address.id()), wire_(options, address) {}
 
   const std::string& id() const override { return id_; }
   Result<ObjectInfo> head(const RequestContext& ctx, const std::string& key) override;
@@ -85,6 +85,7 @@ class S3Store final : public ObjectStore {
                             std::vector<RemoveFailure>& failures);
 
   const bool checksum_mode_;
+  const bool tls_;
   const std::string id_;
   S3Wire wire_;
   std::atomic<std::uint64_t> kept_back_{0};
@@ -129,15 +130,17 @@ Result<GetInfo> S3Store::get_range(const RequestContext& ctx, const std::string&
                 fmt::format("bytes {}+{} of '{}' lie outside of its {} bytes", range.offset, range.length, key, object_size));
   }
   if (range.length == 0 && object_size != 0) return GetInfo{if_match, object_size, 0};
-  const bool whole = range.length == object_size && object_size <= kMaxVerifiedWhole;
-  const KeptBack kept(kept_back_, whole && checksum_mode_ ? object_size : 0);
+  const bool whole = range.length == object_size && (tls_ || object_size <= kMaxKeptBack);
+  Verify verify = whole && checksum_mode_ ? Verify::kStreaming : Verify::kNone;
+  // TLS protects the wire: then the checksum only tells of damage in the store, which may come to light with the last byte.
+  const KeptBack kept(kept_back_, verify == Verify::kStreaming && !tls_ ? object_size : 0);
+  if (verify == Verify::kStreaming && !tls_ && kept.granted()) verify = Verify::kKeptBack;
   S3Call call;
   call.key = key;
   call.expected_body = range.length;
   if (!if_match.empty()) call.headers.emplace_back("If-Match", if_match);
   if (!whole) call.headers.emplace_back("Range", fmt::format("bytes={}-{}", range.offset, range.end() - 1));
-  const bool verify = whole && checksum_mode_ && kept.granted();
-  if (verify) call.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
+  if (verify != Verify::kNone) call.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
   RangeBody body({wire_.describe(call), if_match, object_size, range, verify}, sink);
   call.router = &body;
   TRY_ASSIGN(const auto answer, wire_.send(ctx, call));

@@ -1,6 +1,6 @@
 // GET and HEAD: what is asked for, and what is accepted as an answer.
 
-#include "store/s3/s3_checksum.h"
+#include "store/s3/s3_body.h"
 #include "unit/store/s3/s3_testing.h"
 
 namespace thermo::store {
@@ -45,7 +45,7 @@ TEST(S3Get, RangeWithIfMatchAndWithoutObjectChecksum) {
 TEST(S3Get, WholeSmallObjectIsVerifiedByItsStoredChecksum) {
   for (const char* algorithm : {"crc32", "crc32c", "crc64nvme", "sha1", "sha256"}) {
     for (const bool damaged : {false, true}) {
-      const std::string sum = compute_checksum(algorithm, damaged ? "0123456780" : kBody);
+      const std::string sum = checksum_of(algorithm, damaged ? "0123456780" : kBody);
       Scripted s([&](TinyConnection& c, const TinyRequest& r) {
         serve_body(c, r, std::string("x-amz-checksum-") + algorithm + ": " + sum + "\r\n");
       });
@@ -61,6 +61,28 @@ TEST(S3Get, WholeSmallObjectIsVerifiedByItsStoredChecksum) {
       } else {
         ASSERT_TRUE(info) << info.error().describe();
         EXPECT_EQ(sink.text, kBody);
+      }
+    }
+  }
+}
+
+TEST(S3Get, OverTlsABodyIsPassedOnAsItComesAndComparedAtItsEnd) {
+  for (const char* algorithm : {"crc32", "crc32c", "crc64nvme", "sha1", "sha256"}) {
+    for (const bool damaged : {false, true}) {
+      StringSink sink;
+      RangeBody body({"GET k", kEtag, 10, {0, 10}, Verify::kStreaming}, sink);
+      net::HttpResponse head;
+      head.status = 200;
+      head.headers = {{"etag", kEtag}, {std::string("x-amz-checksum-") + algorithm, checksum_of(algorithm, kBody)}};
+      ASSERT_EQ(body.route(head), &body);
+      const std::string sent = damaged ? "0123456780" : kBody;
+      ASSERT_TRUE(body.write(std::as_bytes(std::span(sent.data(), 4))));
+      EXPECT_EQ(sink.text, "0123") << "nobody waits for the rest";
+      ASSERT_TRUE(body.write(std::as_bytes(std::span(sent).subspan(4))));
+      const auto info = body.finish(head);
+      EXPECT_EQ(info.has_value(), !damaged) << algorithm;
+      if (!info) {
+        EXPECT_EQ(info.error().code(), ErrorCode::kCorrupt);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "store/s3/s3_checksum.h"
 #include "store/s3/s3_store.h"
 #include "unit/net/tiny_server.h"
 #include "unit/store/store_testing.h"
@@ -63,6 +64,13 @@ struct Scripted {
 inline std::string error_xml(const std::string& code, const std::string& message = "words", const std::string& more = "") {
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>" + code + "</Code><Message>" + message + "</Message>" + more +
          "<RequestId>REQ1</RequestId></Error>";
+}
+
+inline std::string checksum_of(std::string_view algorithm, std::string_view bytes) {
+  RunningChecksum running(algorithm);
+  running.update(bytes.substr(0, bytes.size() / 3));  // in pieces, as bodies come
+  running.update(bytes.substr(bytes.size() / 3));
+  return running.finish();
 }
 
 }  // namespace thermo::store::testing

@@ -8,9 +8,12 @@
 #include "store/s3/s3_body.h"
 #include "store/s3/s3_checksum.h"
 #include "store/s3/s3_dates.h"
+#include "unit/store/s3/s3_testing.h"
 
 namespace thermo::store {
 namespace {
+
+using testing::checksum_of;
 
 const std::string kPage = R"(<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
@@ -155,11 +158,11 @@ TEST(Checksums, CheckValues) {
   const std::string_view text = "123456789";
   EXPECT_EQ(crc64nvme(text), 0xae8b14860a799888ULL);
   EXPECT_EQ(crc64nvme(""), 0U);
-  EXPECT_EQ(compute_checksum("crc64nvme", text), "rosUhgp5mIg=");
-  EXPECT_EQ(compute_checksum("crc32", text), "y/Q5Jg==");
-  EXPECT_EQ(compute_checksum("crc32c", text), "4waSgw==");
-  EXPECT_EQ(compute_checksum("sha1", ""), "2jmj7l5rSw0yVb/vlWAYkK/YBwk=");
-  EXPECT_EQ(compute_checksum("sha256", ""), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+  EXPECT_EQ(checksum_of("crc64nvme", text), "rosUhgp5mIg=");
+  EXPECT_EQ(checksum_of("crc32", text), "y/Q5Jg==");
+  EXPECT_EQ(checksum_of("crc32c", text), "4waSgw==");
+  EXPECT_EQ(checksum_of("sha1", ""), "2jmj7l5rSw0yVb/vlWAYkK/YBwk=");
+  EXPECT_EQ(checksum_of("sha256", ""), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
   EXPECT_EQ(md5_base64(""), "1B2M2Y8AsgTpgAmY7PhCfg==");
   // Every split of the loop into eights and rest, against the slow way.
   std::string bytes;
