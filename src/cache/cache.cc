@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/page_memory.h"
 #include "cache/object.h"
 
 namespace thermo::cache {
@@ -105,7 +106,10 @@ class CacheImpl final : public Cache {
       }
       core_->filler.expire_held();
       core_->tier.probe_if_due();
-      if (tick % kSettleTicks == 0) core_->filler.settle_quiet();
+      if (tick % kSettleTicks == 0) {
+        core_->filler.settle_quiet();
+        PageMemory::instance().trim();
+      }
       if (core_->tier.space().excess() > 0) core_->tier.converge();
       for (auto& entry : core_->table.trim(EntryTable::kIdleEntries)) {
         core_->tier.settle_record(*entry);

@@ -30,7 +30,7 @@ class Fill {
   std::stop_source stop;
 
   struct Page {
-    BufferPtr buffer;      ///< null when it went to disk or was dropped
+    BufferPtr buffer;      ///< null before its first byte came, and when it went to disk or was dropped
     bool settled = false;  ///< it left the object's table; the buffer waits for waiters only
     bool held = false;     ///< complete, not to be cached, kept for a while
     bool read = false;     ///< somebody read it to its end

@@ -9,18 +9,17 @@ namespace thermo::cache {
 
 class Filler::Sink final : public store::BodySink {
  public:
-  Sink(Filler& filler, FillPtr fill, const std::vector<BufferPtr>& buffers, std::uint64_t length)
-      : filler_(filler), fill_(std::move(fill)), length_(length) {
-    for (const auto& buffer : buffers) pages_.push_back(buffer->data());
-  }
+  Sink(Filler& filler, FillPtr fill, std::vector<MemoryReservation> memory, std::uint64_t length)
+      : filler_(filler), fill_(std::move(fill)), memory_(std::move(memory)), length_(length) {}
 
   Result<void> write(std::span<const std::byte> bytes) override {
     if (bytes.size() > length_ - at_) return fail(ErrorCode::kCorrupt, "the source sent more bytes than were asked for");
     while (!bytes.empty()) {
       const std::uint64_t page = at_ / kPageBytes;
       const std::uint64_t page_end = std::min((page + 1) * kPageBytes, length_);
+      if (at_ % kPageBytes == 0) begin_page(page, page_end - at_);
       const auto piece = bytes.first(std::min<std::size_t>(bytes.size(), page_end - at_));
-      std::memcpy(pages_[page] + at_ % kPageBytes, piece.data(), piece.size());
+      std::memcpy(memory_of_page_ + at_ % kPageBytes, piece.data(), piece.size());
       at_ += piece.size();
       bytes = bytes.subspan(piece.size());
       {
@@ -33,13 +32,24 @@ class Filler::Sink final : public store::BodySink {
   }
 
   [[nodiscard]] std::uint64_t received() const { return at_; }
+  /// Nothing will come any more.
+  void release() { memory_.clear(); }
 
  private:
+  /// Memory is taken page by page: what went to the disk meanwhile is used again, so that parallel transfers touch little of it.
+  void begin_page(std::uint64_t page, std::uint64_t bytes) {
+    auto buffer = Buffer::allocate(std::move(memory_[page]), bytes);
+    memory_of_page_ = buffer->data();
+    MutexLock lock(fill_->mutex);
+    fill_->pages[page].buffer = std::move(buffer);
+  }
+
   Filler& filler_;
   const FillPtr fill_;
-  // A page's memory is there until the page is complete, which only this stream makes it: no one else ends a fill that runs. Of
-  // complete pages it may be gone; the stream never goes back to them.
-  std::vector<std::byte*> pages_;
+  std::vector<MemoryReservation> memory_;  // one per page, empty of those that came
+  // Of the page that is coming. It is there until the page is complete, which only this stream makes it: no one else ends a fill
+  // that runs. Of complete pages it may be gone; the stream never goes back to them.
+  std::byte* memory_of_page_ = nullptr;
   const std::uint64_t length_;
   std::uint64_t at_ = 0;
 };
@@ -61,16 +71,12 @@ void Filler::run(const FillPtr& fill) {
   const std::uint64_t offset = fill->first_page * kPageBytes;
   const ByteRange range{offset, std::min(pages * kPageBytes, size - offset)};
   std::uint64_t cost = files_cost(size);
-  std::vector<BufferPtr> buffers;
-  for (std::uint64_t i = 0; i < pages; ++i) {
-    cost += page_cost(size, fill->first_page + i);
-    buffers.push_back(Buffer::allocate(std::move(memory[i]), page_length(size, fill->first_page + i)));
-  }
+  for (std::uint64_t i = 0; i < pages; ++i) cost += page_cost(size, fill->first_page + i);
   fill->admitted = tier_.admit(entry, cost, fill->epoch);
-  Sink sink(*this, fill, buffers, range.length);
+  Sink sink(*this, fill, std::move(memory), range.length);
   {
     MutexLock lock(fill->mutex);
-    for (auto& buffer : buffers) fill->pages.push_back({.buffer = std::move(buffer)});
+    fill->pages.resize(pages);
   }
 
   ctx.deadline = clock_.now() + kFillTimeout;
@@ -86,6 +92,7 @@ void Filler::run(const FillPtr& fill) {
   }
   if (!fetched) {
     tier_.metrics().fill_errors.add();
+    sink.release();
     fail_fill(fill, fetched.error());
     return;
   }

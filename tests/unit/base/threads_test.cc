@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "base/buffer.h"
@@ -10,6 +11,7 @@
 #include "base/context.h"
 #include "base/memory_budget.h"
 #include "base/mutex.h"
+#include "base/page_memory.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
 
@@ -158,6 +160,33 @@ TEST(Buffer, IsAlignedAndHoldsItsShare) {
     if (size > 0) buffer->data()[size - 1] = std::byte{1};
   }
   EXPECT_EQ(budget.used(), 0U);
+}
+
+TEST(PageMemory, KeepsWhatIsInUseNowAndThenAndReturnsTheRest) {
+  PageMemory memory;
+  std::vector<std::byte*> pages;
+  for (int i = 0; i < 8; ++i) {
+    pages.push_back(memory.take());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages.back()) % 4096, 0U);
+    std::memset(pages.back(), i + 1, PageMemory::kBytes);
+  }
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(pages[static_cast<std::size_t>(i)][PageMemory::kBytes - 1], std::byte(i + 1)) << "they overlap";
+  EXPECT_EQ(memory.stock().warm, 0U);
+  for (auto* page : pages) memory.give_back(page);
+  memory.trim();
+  EXPECT_EQ(memory.stock().warm, 8U) << "all of it was in use since the last time";
+  auto* const last = memory.take();
+  EXPECT_EQ(last, pages[7]);
+  memory.give_back(last);
+  memory.trim();
+  EXPECT_EQ(memory.stock().warm, 1U) << "one was enough";
+  EXPECT_EQ(memory.stock().cold, 7U);
+  for (std::size_t i = 0; i < 8; ++i) pages[i] = memory.take();
+  EXPECT_EQ(memory.stock().cold, 0U);
+  int empty = 0;
+  for (auto* page : pages) empty += static_cast<int>(page[100] == std::byte{0});
+  EXPECT_EQ(empty, 7) << "the kernel has taken their memory";
+  for (auto* page : pages) memory.give_back(page);
 }
 
 TEST(ThreadPool, RunsTheMostUrgentFirst) {

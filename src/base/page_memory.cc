@@ -1,0 +1,67 @@
+#include "base/page_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace thermo {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::byte* pop(std::vector<std::byte*>& from) {
+  std::byte* const page = from.back();
+  from.pop_back();
+  return page;
+}
+
+}  // namespace
+
+PageMemory& PageMemory::instance() {
+  static auto* const memory = new PageMemory;
+  return *memory;
+}
+
+std::byte* PageMemory::take() {
+  MutexLock lock(mutex_);
+  if (!warm_.empty()) {
+    std::byte* const page = pop(warm_);
+    least_warm_ = std::min(least_warm_, warm_.size());
+    return page;
+  }
+  if (!cold_.empty()) return pop(cold_);
+  auto* const pair = static_cast<std::byte*>(std::aligned_alloc(kHugePage, kHugePage));
+  if (pair == nullptr) throw std::bad_alloc();
+  (void)::madvise(pair, kHugePage, MADV_HUGEPAGE);  // a wish
+  // Its first touch may bring the memory of both.
+  warm_.push_back(pair + kBytes);
+  return pair;
+}
+
+void PageMemory::give_back(std::byte* page) {
+  MutexLock lock(mutex_);
+  warm_.push_back(page);
+}
+
+void PageMemory::trim() {
+  std::vector<std::byte*> idle;
+  {
+    MutexLock lock(mutex_);
+    const auto end = warm_.begin() + static_cast<std::ptrdiff_t>(least_warm_);
+    idle.assign(warm_.begin(), end);  // those that lay there longest
+    warm_.erase(warm_.begin(), end);
+    least_warm_ = warm_.size();
+  }
+  for (auto* const page : idle) (void)::madvise(page, kBytes, MADV_DONTNEED);
+  MutexLock lock(mutex_);
+  cold_.insert(cold_.end(), idle.begin(), idle.end());
+}
+
+PageMemory::Stock PageMemory::stock() const {
+  MutexLock lock(mutex_);
+  return {warm_.size(), cold_.size()};
+}
+
+}  // namespace thermo

@@ -1,0 +1,40 @@
+#pragma once
+// Memory for buffers of one page (1 MiB), which come and go at the speed of the network. Fresh memory costs a fault per 4 KiB, so
+// what is given back is kept, and new memory is taken two pages at a time, where the kernel can give a huge page. What nobody
+// needed for a while goes back to the kernel.
+
+#include <cstddef>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace thermo {
+
+/// Thread-safe. Never holds more than was in use at one time, so a budget for what is in use bounds it too.
+class PageMemory {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+
+  /// The one of this process; it outlives every static that may still hold a buffer.
+  [[nodiscard]] static PageMemory& instance();
+
+  /// 4 KiB-aligned, of kBytes, with anything in it. Throws bad_alloc.
+  [[nodiscard]] std::byte* take();
+  void give_back(std::byte* page);
+  /// Gives to the kernel what was in stock all the time since the last call. Called every few seconds.
+  void trim();
+
+  struct Stock {
+    std::size_t warm = 0;  ///< pages with memory behind them
+    std::size_t cold = 0;  ///< addresses only
+  };
+  [[nodiscard]] Stock stock() const;
+
+ private:
+  mutable Mutex mutex_{LockRank::kLeaf, "page memory"};
+  std::vector<std::byte*> warm_ GUARDED_BY(mutex_);  // the last one given back is taken first
+  std::vector<std::byte*> cold_ GUARDED_BY(mutex_);
+  std::size_t least_warm_ GUARDED_BY(mutex_) = 0;  // since the last trim
+};
+
+}  // namespace thermo
