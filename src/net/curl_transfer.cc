@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxCollected = 16U << 20U;
 constexpr std::size_t kMaxHead = 256U << 10U;
 // 8 MiB bodies cost a third less CPU through a large buffer, 64 KiB ones half again as much: the size follows the body.
-constexpr long kLargeBuffer = 512L << 10U;
+constexpr long kLargeBuffer = 128L << 10U;
 constexpr long kSmallBuffer = 32L << 10U;
 
 // "HTTP/1.1 206 Partial Content" -> 206; 0 when it is not a status line.
