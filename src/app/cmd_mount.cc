@@ -156,18 +156,39 @@ Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path,
 /// "rw" among the words of a -o list.
 bool asks_to_write(std::string_view words) { return fmt::format(",{},", words).find(",rw,") != std::string::npos; }
 
+/// Holds back what Ctrl-C and the like send, for as long as it lives: a process that dies between mount(2) and the daemon's answer
+/// would leave a mount that nobody serves.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  [[nodiscard]] const sigset_t& set() const { return set_; }
+  [[nodiscard]] bool any_came() const {
+    sigset_t pending;
+    sigemptyset(&pending);
+    ::sigpending(&pending);
+    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGHUP) == 1;
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+};
+
 /// What is done once the daemon has seen the store: mount, hand the descriptor over, see that the mount answers.
 Result<void> put_up(const Invocation& invocation, const fuse::MountRequest& request, Attached& attached) {
+  const HeldSignals held;
   TRY_ASSIGN(auto mounted, fuse::mount_fuse(request));
   if (!mounted.privileged) say("note: mounted through fusermount3: kernel read-ahead stays small and passthrough is off");
   admin::UniqueFd signals;
-  if (invocation.foreground) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    signals.reset(::signalfd(-1, &set, SFD_CLOEXEC));
-  }
+  if (invocation.foreground) signals.reset(::signalfd(-1, &held.set(), SFD_CLOEXEC));
   const std::array<int, 1> descriptors{mounted.device.get()};
   auto answer =
       attached.client->call({{"command", "attach"}, {"privileged", mounted.privileged}}, descriptors, {}, kAttachPatience);
@@ -182,6 +203,10 @@ Result<void> put_up(const Invocation& invocation, const fuse::MountRequest& requ
   }
   if (mounted.privileged) {
     if (auto raised = fuse::raise_read_ahead(mounted.path); !raised) say(fmt::format("note: {}", raised.error().message()));
+  }
+  if (!invocation.foreground && held.any_came()) {
+    take_back(mounted.path);
+    return fail(ErrorCode::kCancelled, fmt::format("interrupted: '{}' is not mounted", mounted.path));
   }
   if (!invocation.foreground) return {};
   return stay(attached, answer->at("mount").get<std::uint64_t>(), mounted.path, signals.get());

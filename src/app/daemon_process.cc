@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kStatusFd = 3;
 /// A daemon that nobody mounts with ends after this: its `thermo mount` died.
-constexpr auto kIdleGrace = std::chrono::seconds(30);
+constexpr auto kIdleGrace = std::chrono::seconds(5);
 constexpr auto kStartPatience = std::chrono::seconds(60);
 
 std::string log_target(const Settings& settings, const std::string& cache_folder, bool ends_when_idle) {

@@ -7,6 +7,7 @@ import datetime
 import email.utils
 import http.server
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -154,6 +155,23 @@ def test_giving_up_on_a_silent_store(desk, sim, words):
     process.send_signal(signal.SIGINT)
     assert process.wait(10) != 0
     harness.wait_for(lambda: not desk.daemons(), 5, "the daemon to end")
+    desk.check_clean()
+
+
+def test_ctrl_c_at_any_moment_of_a_mount_leaves_no_dead_one(desk, sim):
+    """A command that ended between mount(2) and the daemon's answer left a mount point that said ENOTCONN."""
+    moments = random.Random(7)
+    outcomes = set()
+    for _ in range(24):
+        process = desk.start("mount", "s3://tables", desk.mnt, "--cache", desk.cache, "--endpoint", sim.url)
+        time.sleep(moments.uniform(0, 0.25) * harness.SLOW)
+        process.send_signal(signal.SIGINT)
+        outcomes.add(process.wait(20 * harness.SLOW))
+        if harness.is_mounted(desk.mnt):
+            os.listdir(desk.mnt)
+            desk.umount()
+    harness.wait_for(lambda: not desk.daemons(), 15, "the daemon to end")
+    assert len(outcomes) > 1, f"each of them ended with {outcomes}"
     desk.check_clean()
 
 
