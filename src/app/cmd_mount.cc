@@ -156,8 +156,8 @@ Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path,
 /// "rw" among the words of a -o list.
 bool asks_to_write(std::string_view words) { return fmt::format(",{},", words).find(",rw,") != std::string::npos; }
 
-/// Holds back what Ctrl-C and the like send, for as long as it lives: a process that dies between mount(2) and the daemon's answer
-/// would leave a mount that nobody serves.
+/// Holds back what Ctrl-C and the like send, for as long as it lives: a process that dies between mount(2) and the daemon's
+/// answer would leave a mount that nobody serves.
 class HeldSignals {
  public:
   HeldSignals() {

@@ -112,7 +112,12 @@ Error explain_store_error(const MountSpec& spec, std::string_view credentials, c
     case ErrorCode::kNotFound:
       return say(fmt::format("there is no bucket '{}' at {}: {}", spec.store.bucket, where, error.message()));
     case ErrorCode::kAccessDenied:
-      return say(fmt::format("{} refuses access to {} {}: {}", where, url, keys_of(credentials), error.message()));
+      // Policies often allow a part of a bucket only; then its root cannot be listed.
+      return say(
+          fmt::format("{} refuses access to {} {}: {}{}", where, url, keys_of(credentials), error.message(),
+                      spec.store.prefix.empty() && error.message().find("AccessDenied") != std::string_view::npos
+                          ? fmt::format("; if they may see only a part of it, mount that: s3://{}/PREFIX", spec.store.bucket)
+                          : ""));
     case ErrorCode::kClockSkew:
       return say(fmt::format("the clocks of this machine and of {} differ by more than 15 minutes: {}", where, error.message()));
     case ErrorCode::kExpiredCredentials:

@@ -83,7 +83,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   /// Counts different names that were asked for one by one in a folder. How many pages of the folder are worth asking for
   /// instead: none until as many names were asked for as it has pages, so that both together cost at most twice the better one.
-  [[nodiscard]] std::uint32_t pages_worth(std::string_view prefix, std::string_view name, const KnownName& folder, WallNanos need);
+  [[nodiscard]] std::uint32_t pages_worth(std::string_view prefix, std::string_view name, const KnownName& folder,
+                                          WallNanos need);
   /// False once the store was seen to list in another order than that of keys: then a page tells nothing of what it lacks.
   [[nodiscard]] bool lists_in_order() const { return !unordered_.load(std::memory_order_relaxed); }
 

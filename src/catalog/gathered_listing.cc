@@ -44,7 +44,8 @@ class Engine::GatheredListing : public std::enable_shared_from_this<Engine::Gath
     if (!page->truncated) return end(write_down());
     if (page->continuation == token_) return end(fail(ErrorCode::kCorrupt, "the store sent the same page again"));
     if (all_.objects.size() + all_.prefixes.size() > kMostNames) {
-      return end(fail(ErrorCode::kNotSupported, "more than 1000000 names, and the store does not list them in the order of keys"));
+      return end(
+          fail(ErrorCode::kNotSupported, "more than 1000000 names, and the store does not list them in the order of keys"));
     }
     // For the sake of one name nobody asks for all of a big folder.
     if (pages_ >= page_limit_) return end(engine_->applier_.reached(question_.ctx, flight_->subject, {0, 0, pages_ + 1}));
@@ -96,8 +97,9 @@ bool Engine::in_order(const Coverage& coverage, const store::ListPage& page) {
   const auto checked = check_order(coverage, page);
   if (checked) return true;
   if (!unordered_.exchange(true, std::memory_order_relaxed)) {
-    log::warn("catalog: the store does not list in the order of keys ({}); from now on its folders are listed one page after the other",
-              checked.error().message());
+    log::warn(
+        "catalog: the store does not list in the order of keys ({}); from now on its folders are listed one page after the other",
+        checked.error().message());
   }
   return false;
 }

@@ -24,7 +24,8 @@ Result<void> check_order(const Coverage& coverage, const store::ListPage& page) 
   for (const auto& group : page.prefixes) {
     // A stretch that begins inside of a group lists that group again.
     const bool behind = group < coverage.after && !coverage.after.starts_with(group);
-    if (!group.starts_with(coverage.prefix) || group.size() == coverage.prefix.size() || (!last.empty() && group <= last) || behind) {
+    if (!group.starts_with(coverage.prefix) || group.size() == coverage.prefix.size() || (!last.empty() && group <= last) ||
+        behind) {
       return fail(out_of_order(coverage, group));
     }
     last = group;
@@ -35,7 +36,8 @@ Result<void> check_order(const Coverage& coverage, const store::ListPage& page) 
 std::vector<store::ListPage> pages_in_order(store::ListPage all, std::size_t size) {
   std::stable_sort(all.objects.begin(), all.objects.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
   // Listed twice means written meanwhile: the later answer counts.
-  const auto kept = std::unique(all.objects.rbegin(), all.objects.rend(), [](const auto& a, const auto& b) { return a.key == b.key; });
+  const auto kept =
+      std::unique(all.objects.rbegin(), all.objects.rend(), [](const auto& a, const auto& b) { return a.key == b.key; });
   all.objects.erase(all.objects.begin(), kept.base());
   std::sort(all.prefixes.begin(), all.prefixes.end());
   all.prefixes.erase(std::unique(all.prefixes.begin(), all.prefixes.end()), all.prefixes.end());

@@ -75,7 +75,8 @@ def test_wrong_keys(desk, shop):
     shop.faults("")
     desk.refused_mount("s3://tables", "--endpoint", shop.url, env={"AWS_ACCESS_KEY_ID": "nobody"}, says=[refused, "InvalidAccessKeyId", "no such access key"])
     desk.refused_mount("s3://tables", "--endpoint", shop.url, "--no-sign-request",
-                       says=[f"{shop.url} refuses access to s3://tables without keys (--no-sign-request)", "AccessDenied"])
+                       says=[f"{shop.url} refuses access to s3://tables without keys (--no-sign-request)", "AccessDenied",
+                             "mount that: s3://tables/PREFIX"])
     (desk.home / ".aws").mkdir()
     (desk.home / ".aws/credentials").write_text("[old]\naws_access_key_id = test\naws_secret_access_key = before\n")
     desk.refused_mount("s3://tables", "--endpoint", shop.url, "--profile", "old",

@@ -170,7 +170,8 @@ TEST(PageMemory, KeepsWhatIsInUseNowAndThenAndReturnsTheRest) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages.back()) % 4096, 0U);
     std::memset(pages.back(), i + 1, PageMemory::kBytes);
   }
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(pages[static_cast<std::size_t>(i)][PageMemory::kBytes - 1], std::byte(i + 1)) << "they overlap";
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(pages[static_cast<std::size_t>(i)][PageMemory::kBytes - 1], std::byte(i + 1)) << "they overlap";
   EXPECT_EQ(memory.stock().warm, 0U);
   for (auto* page : pages) memory.give_back(page);
   memory.trim();

@@ -14,9 +14,11 @@ namespace {
 class WalkingStore final : public store::ObjectStore {
  public:
   const std::string& id() const override { return id_; }
-  Result<store::ObjectInfo> head(const RequestContext&, const std::string& key) override { return fail(ErrorCode::kNotFound, key); }
-  Result<store::GetInfo> get_range(const RequestContext&, const std::string& key, const std::string&, std::uint64_t, store::ByteRange,
-                                   BodySink&) override {
+  Result<store::ObjectInfo> head(const RequestContext&, const std::string& key) override {
+    return fail(ErrorCode::kNotFound, key);
+  }
+  Result<store::GetInfo> get_range(const RequestContext&, const std::string& key, const std::string&, std::uint64_t,
+                                   store::ByteRange, BodySink&) override {
     return fail(ErrorCode::kNotFound, key);
   }
   Result<store::PutInfo> put(const RequestContext&, const std::string& key, std::span<const std::byte>,
@@ -44,7 +46,8 @@ class WalkingStore final : public store::ObjectStore {
       }
       page.continuation = name;
       if (slash == std::string::npos) {
-        page.objects.push_back({.key = key, .size = 1, .etag = "\"e\"", .mtime = {}, .storage_class = {}, .content_type = {}, .metadata = {}});
+        page.objects.push_back(
+            {.key = key, .size = 1, .etag = "\"e\"", .mtime = {}, .storage_class = {}, .content_type = {}, .metadata = {}});
       } else {
         groups.insert(name);
         page.prefixes.push_back(name);
