@@ -91,6 +91,11 @@ class Applier {
   /// The record of `prefix`, made when missing.
   [[nodiscard]] Result<Folder> ensure(const RequestContext& ctx, const std::string& prefix);
 
+  /// The store was seen to list in another order than that of keys: from here on a page of a subtree that is not the only one
+  /// says nothing, because what it lacks may come later. False when it was known before.
+  bool set_unordered() { return !unordered_.exchange(true); }
+  [[nodiscard]] bool unordered() const { return unordered_.load(); }
+
   [[nodiscard]] Skipped skipped() const;
 
  private:
@@ -99,6 +104,7 @@ class Applier {
 
   Knowledge& knowledge_;
   WriterShared& shared_;
+  std::atomic<bool> unordered_{false};
   mutable Mutex skipped_mutex_{LockRank::kCatalog, "catalog skipped"};
   std::unordered_set<std::uint64_t> skipped_seen_ GUARDED_BY(skipped_mutex_);
   Skipped skipped_ GUARDED_BY(skipped_mutex_);

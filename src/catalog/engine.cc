@@ -63,6 +63,8 @@ Engine::Engine(EngineShared& shared, StoreNumber number, const std::string& stor
 
 Result<void> Engine::open() {
   if (shared_.untrusted != 0) knowledge_.floors().expire({}, shared_.untrusted);
+  TRY_ASSIGN(const auto unordered, shared_.kv.get(unordered_key(knowledge_.store())));
+  if (unordered) (void)applier_.set_unordered();
   const std::string header = floor_key(knowledge_.store(), {});
   return shared_.kv.scan(header, [&](std::string_view key, std::string_view value, io::KvStore::Cursor&) {
     if (!key.starts_with(header)) return false;

@@ -86,7 +86,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] std::uint32_t pages_worth(std::string_view prefix, std::string_view name, const KnownName& folder,
                                           WallNanos need);
   /// False once the store was seen to list in another order than that of keys: then a page tells nothing of what it lacks.
-  [[nodiscard]] bool lists_in_order() const { return !unordered_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool lists_in_order() const { return !applier_.unordered(); }
 
   void expire_prefix(const std::string& prefix);
   void add_listener(const std::string& root, std::shared_ptr<ListenerSlot> slot);
@@ -111,8 +111,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void subtree_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
   void walk_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
   void list_gathered(const Question& question, const FlightPtr& flight, std::uint32_t page_limit);
-  /// False, and remembered, when the page shows that the store does not list in the order of keys.
-  [[nodiscard]] bool in_order(const Coverage& coverage, const store::ListPage& page);
+  /// False when the page shows that the store does not list in the order of keys. That is remembered for good, and what was
+  /// learnt before counts as expired: pages may have declared names gone that only came late. Nothing may be locked.
+  [[nodiscard]] bool in_order(const Question& question, const Coverage& coverage, const store::ListPage& page);
   void notify(const std::vector<Notice>& notices);
   [[nodiscard]] WalkCursor* nearest_walk(std::string_view prefix, WallNanos need) REQUIRES(walks_mutex_);
 
@@ -120,7 +121,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Knowledge knowledge_;
   Applier applier_;
   Flights flights_;
-  std::atomic<bool> unordered_{false};
 
   Mutex walks_mutex_{LockRank::kCatalog, "catalog walks"};
   std::map<std::string, WalkCursor, std::less<>> walks_ GUARDED_BY(walks_mutex_);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "catalog/engine.h"
+#include "catalog/page_order.h"
 
 namespace thermo::catalog {
 namespace {
@@ -62,15 +63,17 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
     SplitPlan::Step step;
     Coverage coverage{flight_->subject, false, {}, {}, flight_->started};
     bool only_page = false;
-    bool ordered = false;
     {
       MutexLock lock(mutex_);
       only_page = plan_.requests() == 1 && !truncated;
       step = plan_.on_page(id, entries, truncated, page->continuation);
-      coverage.after = step.after;
-      coverage.until = step.until;
-      ordered = engine_->in_order(coverage, *page);
-      unordered_ = unordered_ || !ordered;
+    }
+    coverage.after = step.after;
+    coverage.until = step.until;
+    const bool usable = engine_->in_order(question_, coverage, *page) && !ends_in_doubt(coverage, *page);
+    {
+      MutexLock lock(mutex_);
+      unordered_ = unordered_ || !usable;
       if (unordered_) {
         step.next.clear();
       } else if (error_ || plan_.pages() > page_limit_) {
@@ -81,7 +84,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
       outstanding_ += step.next.size();
     }
     for (const auto& stretch : step.next) send(stretch);
-    if (!ordered) return end_one({}, false);
+    if (!usable) return end_one({}, false);
 
     std::optional<Applier::Completion> completion;
     if (only_page) completion = {flight_->started, 1};

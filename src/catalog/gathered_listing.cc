@@ -93,13 +93,17 @@ void Engine::list_gathered(const Question& question, const FlightPtr& flight, st
   std::make_shared<GatheredListing>(shared_from_this(), question, flight, page_limit)->ask({});
 }
 
-bool Engine::in_order(const Coverage& coverage, const store::ListPage& page) {
+bool Engine::in_order(const Question& question, const Coverage& coverage, const store::ListPage& page) {
   const auto checked = check_order(coverage, page);
   if (checked) return true;
-  if (!unordered_.exchange(true, std::memory_order_relaxed)) {
-    log::warn(
-        "catalog: the store does not list in the order of keys ({}); from now on its folders are listed one page after the other",
-        checked.error().message());
+  if (!applier_.set_unordered()) return false;
+  log::warn("catalog: {} does not list in the order of keys ({}); from now on its folders are listed one page after the other",
+            question.store->id(), checked.error().message());
+  expire_prefix({});
+  io::KvBatch batch;
+  batch.put(unordered_key(knowledge_.store()), encode(shared_.stamps.mark()));
+  if (const auto written = shared_.kv.write(batch); !written) {
+    log::warn("catalog: that will be found out again after a restart: {}", written.error().describe());
   }
   return false;
 }

@@ -47,6 +47,8 @@ std::string number_key(Number number) {
 std::string store_key(std::string_view store_id) { return "s" + std::string(store_id); }
 std::string meta_key(std::string_view name) { return "m" + std::string(name); }
 
+std::string unordered_key(StoreNumber store) { return meta_key("unordered-" + std::to_string(store)); }
+
 std::string prefix_end(std::string_view prefix) {
   std::string out(prefix);
   while (!out.empty() && static_cast<unsigned char>(out.back()) == 0xff) out.pop_back();

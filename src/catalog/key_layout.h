@@ -23,6 +23,8 @@ using StoreNumber = std::uint32_t;
 [[nodiscard]] std::string store_key(std::string_view store_id);
 [[nodiscard]] std::string floor_key(StoreNumber store, std::string_view prefix);
 [[nodiscard]] std::string meta_key(std::string_view name);
+/// There when the store was seen to list in another order than that of keys.
+[[nodiscard]] std::string unordered_key(StoreNumber store);
 /// Length of what stands before the key or prefix in file_key, folder_key and floor_key.
 inline constexpr std::size_t kStoreHeader = 5;
 

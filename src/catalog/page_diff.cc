@@ -58,8 +58,8 @@ PageContent read_page(const Coverage& coverage, const store::ListPage& page) {
 /// One page inside the writer's turn.
 class PageDiff {
  public:
-  PageDiff(Knowledge& knowledge, ChangeSet& changes, const Coverage& coverage, const PageContent& content)
-      : knowledge_(knowledge), changes_(changes), coverage_(coverage), content_(content) {}
+  PageDiff(Knowledge& knowledge, ChangeSet& changes, Stamps& stamps, const Coverage& coverage, const PageContent& content)
+      : knowledge_(knowledge), changes_(changes), stamps_(stamps), coverage_(coverage), content_(content) {}
 
   Result<void> run() {
     TRY(diff_folders());
@@ -148,8 +148,15 @@ class PageDiff {
       return {};
     }
     if (!coverage_.deep) return changes_.remove_subtree(folder, coverage_.started);
-    if (covers_whole(coverage_, folder)) changes_.remove_folder(folder, record);  // its files go by their own keys
+    if (!covers_whole(coverage_, folder)) return {};
+    doubt(std::string_view(folder).substr(0, folder.size() - 1));
+    changes_.remove_folder(folder, record);  // its files go by their own keys
     return {};
+  }
+
+  /// Of a store that lists by directories it may come later: whoever asks for it, or for its folder, has to ask the store.
+  void doubt(std::string_view path) {
+    if (is_in_doubt(coverage_, path)) knowledge_.floors().expire(path, stamps_.next());
   }
 
   /// The highest folder that began on a page before and ended on this one.
@@ -204,7 +211,10 @@ class PageDiff {
                                const bool listed = next != content_.files.end() && (*next)->key == key;
                                const bool keep = record->checked_at > coverage_.started || in_newer_folder(key);
                                if (listed && !keep) outcome = changes_.update_file(**next, *record, look(key), /*note=*/false);
-                               if (!listed && !keep) outcome = changes_.remove_file(key, *record);
+                               if (!listed && !keep) {
+                                 doubt(key);
+                                 outcome = changes_.remove_file(key, *record);
+                               }
                                if (listed) ++next;
                                return outcome.has_value();
                              }));
@@ -215,6 +225,7 @@ class PageDiff {
 
   Knowledge& knowledge_;
   ChangeSet& changes_;
+  Stamps& stamps_;
   const Coverage& coverage_;
   const PageContent& content_;
   std::vector<std::string> newer_;
@@ -229,6 +240,7 @@ Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage
   TRY(shared_.turn.enter(ctx, shared_.clock));
   Outcome outcome;
   const auto apply = [&]() -> Result<void> {
+    if (coverage.deep && !coverage.whole() && unordered()) return fail(unordered_error());
     ChangeSet changes(knowledge_, shared_);
     const auto finish = [&]() -> Result<void> {
       TRY(changes.commit());
@@ -244,7 +256,7 @@ Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage
     if (newest > coverage.started) return {};  // overtaken by a later listing
     // The root of a mount is listed even where there is nothing.
     TRY_ASSIGN(auto record, changes.ensure_folder(coverage.prefix, outcome.nothing_there ? 0 : coverage.started));
-    TRY(PageDiff(knowledge_, changes, coverage, content).run());
+    TRY(PageDiff(knowledge_, changes, shared_.stamps, coverage, content).run());
     if (completion) {
       WallNanos& told = coverage.deep ? record.sealed_at : record.listed_at;
       told = std::max(told, completion->since);

@@ -33,6 +33,23 @@ Result<void> check_order(const Coverage& coverage, const store::ListPage& page) 
   return {};
 }
 
+Error unordered_error() { return Error(ErrorCode::kNotSupported, "the store does not list in the order of keys"); }
+
+bool ends_in_doubt(const Coverage& coverage, const store::ListPage& page) {
+  return std::any_of(page.prefixes.begin(), page.prefixes.end(), [&](std::string_view group) {
+    return group > coverage.until && coverage.until.starts_with(group.substr(0, group.size() - 1));
+  });
+}
+
+bool is_in_doubt(const Coverage& coverage, std::string_view key) {
+  if (!coverage.deep) return false;
+  const std::string& last = coverage.until;
+  for (auto slash = last.find('/', coverage.prefix.size()); slash != std::string::npos; slash = last.find('/', slash + 1)) {
+    if (key.size() > slash && key[slash] < '/' && key.substr(0, slash) == std::string_view(last).substr(0, slash)) return true;
+  }
+  return false;
+}
+
 std::vector<store::ListPage> pages_in_order(store::ListPage all, std::size_t size) {
   std::stable_sort(all.objects.begin(), all.objects.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
   // Listed twice means written meanwhile: the later answer counts.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catalog/engine.h"
+#include "catalog/page_order.h"
 
 namespace thermo::catalog {
 namespace {
@@ -35,9 +36,7 @@ void Engine::subtree_page(const Question& question, const FlightPtr& flight, con
   std::optional<Applier::Completion> completion;
   if (page->truncated) coverage.until = page->objects.back().key;
   else completion = {flight->started, 1};
-  if (!in_order(coverage, *page)) {
-    return flights_.finish(flight, fail(ErrorCode::kNotSupported, "the store does not list in the order of keys"));
-  }
+  if (!in_order(question, coverage, *page)) return flights_.finish(flight, fail(unordered_error()));
   auto applied = applier_.page(question.ctx, coverage, *page, completion);
   if (!applied) return flights_.finish(flight, fail(applied.error()));
   {
@@ -127,7 +126,7 @@ void Engine::walk_page(const Question& question, const FlightPtr& flight, const 
     coverage.continues_since = since = it->second.since();
   }
   if (page->truncated) coverage.until = page->objects.back().key;
-  if (!in_order(coverage, *page)) {
+  if (!in_order(question, coverage, *page)) {
     MutexLock lock(walks_mutex_);
     walks_.erase(root);
     return flights_.finish(flight, {});

@@ -85,6 +85,10 @@ class UnorderedStoreTest : public CatalogTest {
  protected:
   UnorderedStoreTest() { again(); }
   void again() { mount_ = catalog_->view(walking_, {}, freshness_); }
+  void settle_walking() {
+    const auto& under_way = metrics_.gauge("thermocline_catalog_lists_under_way", "");
+    while (under_way.value() != 0) std::this_thread::yield();
+  }
   Names listed(const std::string& prefix) {
     auto names = names_in(*mount_, prefix);
     EXPECT_TRUE(names) << names.error().describe();
@@ -125,7 +129,7 @@ TEST_F(UnorderedStoreTest, AllNamesBesideAFolderAreListed) {
 }
 
 TEST_F(UnorderedStoreTest, RandomTreesAreListedAndLookedUpRight) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed);
     walking_ = std::make_shared<WalkingStore>();
     walking_->most_keys = 1 + static_cast<std::uint32_t>(rng.below(6));
@@ -164,6 +168,20 @@ TEST_F(UnorderedStoreTest, RandomTreesAreListedAndLookedUpRight) {
   }
 }
 
+TEST_F(UnorderedStoreTest, WhatWasFoundOutIsKnownAfterARestart) {
+  for (const char* key : {"a/x", "a-b", "a.c", "b"}) walking_->write(key);
+  EXPECT_EQ(listed("").size(), 4U);
+  mount_.reset();
+  restart();
+  again();
+  settle_walking();
+  walking_->lists = 0;
+  clock_.advance(std::chrono::seconds(61));
+  EXPECT_EQ(listed("").size(), 4U);
+  settle_walking();
+  EXPECT_EQ(walking_->lists, 1) << "no page of the subtree is asked for any more";
+}
+
 TEST_F(UnorderedStoreTest, AStoreThatNeverEndsIsAnError) {
   walking_->write("a/x");
   walking_->write("a-b");
@@ -191,6 +209,18 @@ TEST(PageOrderTest, PagesAreSortedOnceEachAndCut) {
   EXPECT_EQ(pages[2].objects.at(0).key, "p/c");
   EXPECT_TRUE(pages[0].truncated && pages[1].truncated && !pages[2].truncated);
   EXPECT_EQ(pages_in_order({}, 2).size(), 1u);
+}
+
+TEST(PageOrderTest, WhereTheTwoOrdersDiffer) {
+  const Coverage deep{"p/", true, {}, "p/a/x/y", 1};
+  for (const char* key : {"p/a-b", "p/a.c", "p/a-b/c", "p/a/x-", "p/a/x.y/z"}) EXPECT_TRUE(is_in_doubt(deep, key)) << key;
+  for (const char* key : {"p/a", "p/a0", "p/A", "p/a/w", "p/a/x", "p/a/x/a", "p-"}) EXPECT_FALSE(is_in_doubt(deep, key)) << key;
+  store::ListPage page;
+  page.prefixes = {"p/k/", "p/q/"};
+  EXPECT_TRUE(ends_in_doubt({"p/", false, {}, "p/q-5", 1}, page));
+  EXPECT_FALSE(ends_in_doubt({"p/", false, {}, "p/q/", 1}, page));
+  EXPECT_FALSE(ends_in_doubt({"p/", false, {}, "p/p", 1}, page));
+  EXPECT_FALSE(ends_in_doubt({"p/", false, {}, {}, 1}, page)) << "it goes on by its token";
 }
 
 }  // namespace
