@@ -6,6 +6,7 @@
 
 #include "app/places.h"
 #include "base/log.h"
+#include "front/fuse/connection.h"
 #include "front/fuse/mount.h"
 #include "io/file.h"
 
@@ -116,6 +117,7 @@ Result<std::shared_ptr<Daemon::Prepared>> Daemon::prepare(MountSpec spec, std::s
 }
 
 Result<MountPtr> Daemon::attach(Prepared& prepared, fuse::UniqueFd device, bool privileged) {
+  TRY(fuse::check_fuse_device(device.get()));
   auto mount = std::make_shared<Mount>();
   mount->id = next_id_.fetch_add(1);
   mount->spec = prepared.spec;
@@ -123,6 +125,8 @@ Result<MountPtr> Daemon::attach(Prepared& prepared, fuse::UniqueFd device, bool 
   mount->since = clock_.now();
   mount->store = prepared.setup.layered;
   const MountSpec& spec = mount->spec;
+  mount->device = fuse::mount_served_by(device.get(), spec.mount_point);
+  if (!mount->device) log::warn("no mount of the descriptor for {} is seen from here: it is not taken down at the end", spec.mount_point);
   mount->view = catalog_->view(mount->store, spec.store.prefix, {spec.ttl});
 
   vfs::Options vfs_options;
@@ -230,7 +234,9 @@ void Daemon::unmount_all() {
   }
   for (const auto& mount : mounts()) {
     const std::string& path = mount->spec.mount_point;
-    auto gone = fuse::unmount(path, false);
+    // It may be detached by now, and something else be mounted there.
+    const bool there = mount->device && fuse::is_mounted_at(path, *mount->device);
+    auto gone = there ? fuse::unmount(path, false) : Result<void>();
     if (!gone && gone.error().code() == ErrorCode::kBusy) {
       log::warn("{} is in use: detached now, its users get errors from here on", path);
       gone = fuse::unmount(path, true);

@@ -32,6 +32,7 @@ struct Mount {
   std::uint64_t id = 0;
   MountSpec spec;
   bool privileged = false;  ///< by mount(2)
+  std::optional<std::uint32_t> device;  ///< minor number of the mount that the session serves, where it can be told
   MonoTime since;
   store::ObjectStorePtr store;
   std::shared_ptr<catalog::View> view;

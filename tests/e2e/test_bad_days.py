@@ -304,3 +304,21 @@ def test_sigterm_ends_cleanly(sim, mounts, payload):
     sim.reset()
     assert (mount / "f").read_bytes() == payload(5 << 20)
     assert sim.requests("GET") == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tmpfs needs root")
+def test_a_daemon_that_ends_leaves_what_was_mounted_over_its_place(desk, tmp_path):
+    """It unmounted by path whatever lay there."""
+    (tmp_path / "f").write_text("x" * 100)
+    desk.mount(f"file://{tmp_path}")
+    with open(desk.mnt / "f"):
+        pid = desk.pid()
+        subprocess.run(["umount", "-l", desk.mnt], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", desk.mnt], check=True)
+        try:
+            os.kill(pid, signal.SIGTERM)
+            harness.wait_for(lambda: harness.Mount._is_zombie(pid), 20, "the daemon to end")
+            assert harness.is_mounted(desk.mnt)
+        finally:
+            subprocess.run(["umount", desk.mnt], check=False)
+    desk.check_clean()

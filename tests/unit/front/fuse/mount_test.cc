@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "front/fuse/connection.h"
 #include "front/fuse/fusermount.h"
 #include "mounted.h"
 
@@ -92,6 +93,33 @@ TEST_F(Mount, ADeadMountIsUnmountedByItsPath) {
   EXPECT_EQ(*canonical_mount_path(dir.path() + "//"), dir.path());
   EXPECT_TRUE(unmount(dir.path(), false).has_value());
   EXPECT_FALSE(mount_at(dir.path()).has_value());
+}
+
+TEST_F(Mount, ADescriptorIsToldApartFromOthers) {
+  const MountDir other;
+  auto first = mount_fuse({dir.path(), "s3://one", {}, false});
+  auto second = mount_fuse({other.path(), "s3://two", {}, false});
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(check_fuse_device(first->device.get()));
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  EXPECT_EQ(check_fuse_device(pipe_ends[0]).error().code(), ErrorCode::kInvalidArgument);
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(check_fuse_device(null.get()).error().code(), ErrorCode::kInvalidArgument);
+
+  const auto device = mount_served_by(first->device.get(), dir.path());
+  ASSERT_TRUE(device.has_value());
+  EXPECT_TRUE(is_mounted_at(dir.path(), *device));
+  EXPECT_FALSE(is_mounted_at(other.path(), *device));
+  EXPECT_FALSE(mount_served_by(first->device.get(), "/").has_value());
+  EXPECT_FALSE(mount_served_by(first->device.get(), "/proc").has_value());
+  second->device.reset();
+  EXPECT_TRUE(unmount(other.path(), false));
+  first->device.reset();
+  EXPECT_TRUE(unmount(dir.path(), false));
+  EXPECT_FALSE(is_mounted_at(dir.path(), *device));
 }
 
 TEST_F(Mount, SymlinksLeadToTheMountPoint) {
