@@ -87,7 +87,7 @@ class Sim:
             wait_for(lambda: ready.exists() or self.process.poll() is not None, 15, "s3sim to listen")
             if self.process.poll() is not None:
                 raise RuntimeError("s3sim ended: " + pathlib.Path(self.log.name).read_text())
-        except Exception:
+        except BaseException:  # Ctrl-C too: there is no `with` yet
             self.close()
             raise
 
@@ -227,7 +227,11 @@ class Mount:
             self.arguments += ["--endpoint", endpoint]
         self.result = None
         if not expect_failure:
-            self.start()
+            try:
+                self.start()
+            except BaseException:
+                self.close()
+                raise
 
     def start(self):
         """Mounts (again). RuntimeError with what the command said when it fails."""

@@ -194,10 +194,17 @@ def lane(name, totals, options):
     elif name == "field":
         pytest_lane(totals, "field", release, ["tests/field"])
     elif name in ("asan", "tsan"):
-        environment = ASAN if name == "asan" else TSAN
-        unit_lane(totals, name, options.jobs, environment)
-        pytest_lane(totals, f"{name} e2e", ROOT / "build" / name / "thermo", ["tests/e2e", "-m", "smoke"],
-                    dict(environment, THERMO_SLOW="8", THERMO_SANITIZER=name))
+        # What a sanitizer says of a daemon, which nobody's exit code shows, goes to a file of its own.
+        with tempfile.TemporaryDirectory(prefix=f"thermo_{name}_") as reports:
+            environment = dict(ASAN if name == "asan" else TSAN)
+            unit_lane(totals, name, options.jobs, environment)
+            for variable in [key for key in environment if key.endswith("SAN_OPTIONS")]:
+                environment[variable] += f":log_path={reports}/{name}"
+            pytest_lane(totals, f"{name} e2e", ROOT / "build" / name / "thermo", ["tests/e2e", "-m", "smoke"],
+                        dict(environment, THERMO_SLOW="8"))
+            for report in sorted(pathlib.Path(reports).iterdir()):
+                step(totals, f"{name} e2e: report of process {report.suffix[1:]}", False)
+                print(report.read_text(errors="replace")[:6000])
     elif name == "fuzz":
         fuzz_lane(totals, options.jobs, options.fuzz_seconds)
     print(f"-- {name}: {time.monotonic() - started:.0f} s", flush=True)

@@ -126,7 +126,8 @@ Result<MountPtr> Daemon::attach(Prepared& prepared, fuse::UniqueFd device, bool 
   mount->store = prepared.setup.layered;
   const MountSpec& spec = mount->spec;
   mount->device = fuse::mount_served_by(device.get(), spec.mount_point);
-  if (!mount->device) log::warn("no mount of the descriptor for {} is seen from here: it is not taken down at the end", spec.mount_point);
+  if (!mount->device)
+    log::warn("no mount of the descriptor for {} is seen from here: it is not taken down at the end", spec.mount_point);
   mount->view = catalog_->view(mount->store, spec.store.prefix, {spec.ttl});
 
   vfs::Options vfs_options;

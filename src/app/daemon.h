@@ -31,7 +31,7 @@ namespace thermo::app {
 struct Mount {
   std::uint64_t id = 0;
   MountSpec spec;
-  bool privileged = false;  ///< by mount(2)
+  bool privileged = false;              ///< by mount(2)
   std::optional<std::uint32_t> device;  ///< minor number of the mount that the session serves, where it can be told
   MonoTime since;
   store::ObjectStorePtr store;

@@ -10,13 +10,14 @@ constexpr std::size_t kBatch = 1000;
 Result<void> list_folder(const RequestContext& ctx, vfs::Vfs& vfs, const std::string& prefix,
                          const std::function<Result<void>(std::vector<Named>&)>& visit) {
   std::string after;
+  catalog::Told told;
   for (;;) {
     std::vector<Named> batch;
     const auto take = [&](const catalog::ListedName& listed) {
       batch.push_back({std::string(listed.name), *listed.entry});
       return batch.size() < kBatch;
     };
-    TRY(vfs.view().list(ctx, prefix, after, take, nullptr));
+    TRY(vfs.view().list(ctx, prefix, after, take, &told));
     if (batch.empty()) return {};
     const bool last = batch.size() < kBatch;
     after = batch.back().name;

@@ -18,6 +18,7 @@ constexpr bool kReused = true;
 
 std::byte* take(std::size_t size) {
   if (kReused && size == PageMemory::kBytes) return PageMemory::instance().take();
+  if (kReused) PageMemory::instance().make_way(size);
   const std::size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   if (memory == nullptr) throw std::bad_alloc();

@@ -9,7 +9,7 @@
 namespace thermo {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kAlignment = 4096;
 
 std::byte* pop(std::vector<std::byte*>& from) {
   std::byte* const page = from.back();
@@ -32,12 +32,9 @@ std::byte* PageMemory::take() {
     return page;
   }
   if (!cold_.empty()) return pop(cold_);
-  auto* const pair = static_cast<std::byte*>(std::aligned_alloc(kHugePage, kHugePage));
-  if (pair == nullptr) throw std::bad_alloc();
-  (void)::madvise(pair, kHugePage, MADV_HUGEPAGE);  // a wish
-  // Its first touch may bring the memory of both.
-  warm_.push_back(pair + kBytes);
-  return pair;
+  auto* const page = static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBytes));
+  if (page == nullptr) throw std::bad_alloc();
+  return page;
 }
 
 void PageMemory::give_back(std::byte* page) {
@@ -54,9 +51,25 @@ void PageMemory::trim() {
     warm_.erase(warm_.begin(), end);
     least_warm_ = warm_.size();
   }
-  for (auto* const page : idle) (void)::madvise(page, kBytes, MADV_DONTNEED);
+  to_kernel(std::move(idle));
+}
+
+void PageMemory::make_way(std::size_t bytes) {
+  std::vector<std::byte*> pages;
+  {
+    MutexLock lock(mutex_);
+    if (warm_.empty()) return;
+    for (owed_ += bytes; owed_ >= kBytes && !warm_.empty(); owed_ -= kBytes) pages.push_back(pop(warm_));
+    if (warm_.empty()) owed_ = 0;
+    least_warm_ = std::min(least_warm_, warm_.size());
+  }
+  to_kernel(std::move(pages));
+}
+
+void PageMemory::to_kernel(std::vector<std::byte*> pages) {
+  for (auto* const page : pages) (void)::madvise(page, kBytes, MADV_DONTNEED);
   MutexLock lock(mutex_);
-  cold_.insert(cold_.end(), idle.begin(), idle.end());
+  cold_.insert(cold_.end(), pages.begin(), pages.end());
 }
 
 PageMemory::Stock PageMemory::stock() const {

@@ -3,6 +3,7 @@
 #include "cache/cache.h"
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "base/page_memory.h"
@@ -17,7 +18,10 @@ constexpr std::uint64_t kSettleTicks = 30;
 class CacheImpl final : public Cache {
  public:
   explicit CacheImpl(std::shared_ptr<Core> core) : core_(std::move(core)) {
-    keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+    memory_keeper_ =
+        std::jthread([this](const std::stop_token& stop) { every_tick(stop, [this](auto tick) { keep_memory(tick); }); });
+    tier_keeper_ =
+        std::jthread([this](const std::stop_token& stop) { every_tick(stop, [this](auto tick) { keep_tier(tick); }); });
     if (core_->tier.needs_sweep()) {
       sweeper_ = std::jthread([this](const std::stop_token& stop) { core_->tier.sweep(stop); });
     }
@@ -82,7 +86,7 @@ class CacheImpl final : public Cache {
 
   void shutdown() override {
     if (closed_.exchange(true)) return;
-    for (auto* thread : {&sweeper_, &keeper_}) {
+    for (auto* thread : {&sweeper_, &tier_keeper_, &memory_keeper_}) {
       if (!thread->joinable()) continue;
       thread->request_stop();
       thread->join();
@@ -92,7 +96,8 @@ class CacheImpl final : public Cache {
   }
 
  private:
-  void keep(const std::stop_token& stop) {
+  /// Calls `work` now and then until it is told to stop.
+  static void every_tick(const std::stop_token& stop, const std::function<void(std::uint64_t tick)>& work) {
     Mutex mutex(LockRank::kLeaf, "cache keeper");
     CondVar wake;
     const std::stop_callback on_stop(stop, [&] {
@@ -104,24 +109,32 @@ class CacheImpl final : public Cache {
         MutexLock lock(mutex);
         if (!stop.stop_requested()) (void)wake.wait_until(mutex, Clock::system().now() + kTick);
       }
-      core_->filler.expire_held();
-      core_->tier.probe_if_due();
-      if (tick % kSettleTicks == 0) {
-        core_->filler.settle_quiet();
-        PageMemory::instance().trim();
-      }
-      if (core_->tier.space().excess() > 0) core_->tier.converge();
-      for (auto& entry : core_->table.trim(EntryTable::kIdleEntries)) {
-        core_->tier.settle_record(*entry);
-        core_->table.unclaim(entry->ref.version);
-      }
+      work(tick);
+    }
+  }
+
+  /// Gives memory back, whatever the disk does.
+  void keep_memory(std::uint64_t tick) {
+    core_->filler.expire_held();
+    if (tick % kSettleTicks == 0) PageMemory::instance().trim();
+  }
+
+  /// May hang as long as the disk does.
+  void keep_tier(std::uint64_t tick) {
+    core_->tier.probe_if_due();
+    if (tick % kSettleTicks == 0) core_->filler.settle_quiet();
+    if (core_->tier.space().excess() > 0) core_->tier.converge();
+    for (auto& entry : core_->table.trim(EntryTable::kIdleEntries)) {
+      core_->tier.settle_record(*entry);
+      core_->table.unclaim(entry->ref.version);
     }
   }
 
   const std::shared_ptr<Core> core_;
   std::atomic<std::uint64_t> next_handle_{1};
   std::atomic<bool> closed_{false};
-  std::jthread keeper_;
+  std::jthread memory_keeper_;
+  std::jthread tier_keeper_;
   std::jthread sweeper_;
 };
 

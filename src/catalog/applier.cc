@@ -35,6 +35,9 @@ Result<Applier::Outcome> Applier::name(const RequestContext& ctx, const std::str
   const auto apply = [&]() -> Result<void> {
     ChangeSet changes(knowledge_, shared_);
     bool exists = false;
+    TRY_ASSIGN(const auto listed, knowledge_.listing_since(std::string(parent_prefix(path)), {}, /*may_wait=*/true));
+    outcome.overtaken = listed > facts.started || vouching_.overtakes(parent_prefix(path), false, facts.started);
+    if (outcome.overtaken) return {};
     if (facts.folder && *facts.folder) {
       exists = true;
       TRY_ASSIGN(auto record, changes.ensure_folder(path + "/", facts.started));
@@ -80,7 +83,14 @@ Result<void> Applier::reached(const RequestContext& ctx, const std::string& pref
   const auto apply = [&]() -> Result<void> {
     ChangeSet changes(knowledge_, shared_);
     TRY_ASSIGN(auto record, changes.folder(prefix));
-    if (!record || !record->exists()) return {};  // gone meanwhile
+    if (!record) return {};
+    if (!record->exists()) {
+      // Gone meanwhile; or a root of which nothing was seen yet: how big it is counts all the same.
+      if (milestone.pages == 0) return {};
+      record->pages = milestone.pages;
+      changes.put_folder(prefix, *record);
+      return changes.commit();
+    }
     record->listed_at = std::max(record->listed_at, milestone.listed);
     record->sealed_at = std::max(record->sealed_at, milestone.sealed);
     record->seen_at = std::max({record->seen_at, milestone.listed, milestone.sealed});

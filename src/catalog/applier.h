@@ -9,6 +9,7 @@
 
 #include "catalog/knowledge.h"
 #include "catalog/numbers.h"
+#include "catalog/vouching.h"
 
 namespace thermo::catalog {
 
@@ -62,6 +63,7 @@ class Applier {
   struct Outcome {
     std::vector<Notice> notices;
     bool nothing_there = false;  ///< the page covers the whole prefix and the store has no key below it
+    bool overtaken = false;      ///< nothing was written down: something newer is known there, or is being told
   };
 
   /// What a page says of its stretch. `complete` with a whole or last stretch: also writes down that the prefix was listed (deep:
@@ -96,6 +98,10 @@ class Applier {
   bool set_unordered() { return !unordered_.exchange(true); }
   [[nodiscard]] bool unordered() const { return unordered_.load(); }
 
+  /// Before the first page of a listing that comes in several and then vouches for all of `prefix` as of `since`; ends with the
+  /// token.
+  [[nodiscard]] Vouching::Token vouch(const std::string& prefix, WallNanos since) { return vouching_.begin(prefix, since); }
+
   [[nodiscard]] Skipped skipped() const;
 
  private:
@@ -105,6 +111,7 @@ class Applier {
   Knowledge& knowledge_;
   WriterShared& shared_;
   std::atomic<bool> unordered_{false};
+  Vouching vouching_;
   mutable Mutex skipped_mutex_{LockRank::kCatalog, "catalog skipped"};
   std::unordered_set<std::uint64_t> skipped_seen_ GUARDED_BY(skipped_mutex_);
   Skipped skipped_ GUARDED_BY(skipped_mutex_);

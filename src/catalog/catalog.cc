@@ -51,13 +51,18 @@ class RocksCatalog final : public Catalog {
   }
 
   std::shared_ptr<View> view(store::ObjectStorePtr store, const std::string& root_prefix, Freshness freshness) override {
-    std::shared_ptr<Engine> engine;
-    {
+    const auto known = [&]() -> std::shared_ptr<Engine> {
       MutexLock lock(mutex_);
       const auto it = engines_.find(store->id());
-      if (it != engines_.end()) engine = it->second;
+      return it == engines_.end() ? nullptr : it->second;
+    };
+    std::shared_ptr<Engine> engine = known();
+    if (!engine) {
+      // One at a time: each takes the next free number.
+      MutexLock making(making_);
+      engine = known();
+      if (!engine) engine = make_engine(store->id());
     }
-    if (!engine) engine = make_engine(store->id());
     return std::make_shared<MountView>(std::move(engine), std::move(store), root_prefix, freshness);
   }
 
@@ -109,17 +114,20 @@ class RocksCatalog final : public Catalog {
   }
 
   /// The store's number is written once; a database that cannot tell or keep it serves this run with a number of its own.
-  std::shared_ptr<Engine> make_engine(const std::string& id) {
+  std::shared_ptr<Engine> make_engine(const std::string& id) REQUIRES(making_) {
     StoreNumber number = 0;
     const auto known = kv_->get(store_key(id));
-    if (known && *known && (*known)->size() == 4) {
+    if (!known) {
+      number = UINT32_MAX - static_cast<StoreNumber>(engines_without_record_++);
+      log::warn("catalog: {}: nothing of '{}' is remembered in this run", known.error().describe(), id);
+    } else if (*known && (*known)->size() == 4) {
       number = read_be32(**known);
     } else {
       std::string from = store_key({});
       StoreNumber highest = 0;
       (void)kv_->scan(from, [&](std::string_view key, std::string_view value, io::KvStore::Cursor&) {
         if (!key.starts_with(from)) return false;
-        highest = std::max(highest, read_be32(value));
+        if (value.size() == 4) highest = std::max(highest, read_be32(value));
         return true;
       });
       number = highest + 1;
@@ -137,6 +145,8 @@ class RocksCatalog final : public Catalog {
 
   std::unique_ptr<io::KvStore> kv_;
   EngineShared shared_;
+  Mutex making_{LockRank::kDaemon, "catalog new store"};
+  std::uint32_t engines_without_record_ GUARDED_BY(making_) = 0;
   Mutex mutex_{LockRank::kCatalog, "catalog stores"};
   std::map<std::string, std::shared_ptr<Engine>> engines_ GUARDED_BY(mutex_);
   bool closed_ = true;  // until it is open

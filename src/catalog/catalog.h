@@ -80,6 +80,12 @@ struct Skipped {
 };
 
 /// One store as one mount sees it. Thread-safe. With ctx.may_wait false: kWouldWaitDevice / kWouldWaitStore.
+/// How old a listing is that was handed out.
+struct Told {
+  Nanos valid{0};       ///< may be believed so much longer
+  WallNanos since = 0;  ///< by the catalog's own time; 0 = nothing was told yet
+};
+
 class View {
  public:
   virtual ~View() = default;
@@ -91,9 +97,10 @@ class View {
 
   /// Calls `visit` for the names of `prefix` in key order, those > `after` (empty: all), until it returns false. Lists the store
   /// where what is known has expired. kNotFound when the folder does not exist (any more); the view's root prefix always exists.
-  /// `valid` (optional) gets how long the answer may be believed.
+  /// `told` (optional) gets how long the answer may be believed and as of when it is; given again with the next part of the same
+  /// listing, that part is no older and need not be newer.
   [[nodiscard]] virtual Result<void> list(const RequestContext& ctx, const std::string& prefix, std::string_view after,
-                                          const std::function<bool(const ListedName&)>& visit, Nanos* valid) = 0;
+                                          const std::function<bool(const ListedName&)>& visit, Told* told) = 0;
 
   /// By number; kStale when it is not known (any more). Files answer their newest known generation.
   [[nodiscard]] virtual Result<Entry> by_number(const RequestContext& ctx, Number number) = 0;

@@ -46,6 +46,7 @@ struct EngineShared {
   metrics::Gauge& lists_under_way;  ///< sent or queued, and not yet written down
   metrics::Counter& lookups_known;
   metrics::Counter& lookups_asked;
+  std::atomic<std::size_t> names_gathered{0};  ///< in memory, of listings that do not come in the order of keys
   ThreadPool pool;
 };
 
@@ -60,7 +61,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Reads what was declared expired before.
   [[nodiscard]] Result<void> open();
 
-  // Each joins a flight that began at `need` or later, or starts one. None waits.
+  // Each joins a flight that began at `need` or later, or starts one (as of `now`, a new stamp). None waits.
   [[nodiscard]] FlightPtr ask_name(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& path,
                                    NameProbe::Prior prior, WallNanos need);
   /// The same for an object that may stand beside a folder of its name: a name is decided as soon as the folder is seen.
@@ -68,9 +69,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                      WallNanos need);
   /// `page_limit`: give up (without an error, and remember that it is big) when the folder takes more pages.
   [[nodiscard]] FlightPtr list_folder(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
-                                      std::uint32_t page_limit, WallNanos need);
-  FlightPtr read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
-                         WallNanos need);
+                                      std::uint32_t page_limit, WallNanos need, WallNanos now);
+  FlightPtr read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need,
+                         WallNanos now);
   /// The next page of the walk below which `prefix` lies; null when there is none that began at `need` or later.
   FlightPtr walk_on(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix, WallNanos need);
 
@@ -109,7 +110,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void list(const Question& question, store::ListRequest request, metrics::Counter& counter,
             std::function<void(Result<store::ListPage>)> then);
   void subtree_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
-  void walk_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page);
+  /// Where a walk stood when its next page was asked for.
+  struct WalkStep {
+    WallNanos since = 0;
+    std::string after;
+  };
+  void walk_page(const Question& question, const FlightPtr& flight, const WalkStep& from, const Result<store::ListPage>& page);
   void list_gathered(const Question& question, const FlightPtr& flight, std::uint32_t page_limit);
   /// False when the page shows that the store does not list in the order of keys. That is remembered for good, and what was
   /// learnt before counts as expired: pages may have declared names gone that only came late. Nothing may be locked.

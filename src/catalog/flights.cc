@@ -24,12 +24,13 @@ void Flights::progress(const FlightPtr& flight) {
   flight->changed.notify_all();
 }
 
-void Flights::finish(const FlightPtr& flight, const Result<void>& outcome, bool nothing_there) {
+void Flights::finish(const FlightPtr& flight, const Result<void>& outcome, Ending ending) {
   MutexLock lock(mutex_);
   if (flight->done) return;
   ++flight->stage;
   flight->done = true;
-  flight->nothing_there = nothing_there;
+  flight->nothing_there = ending.nothing_there;
+  flight->partial = ending.partial;
   if (!outcome) flight->error = outcome.error();
   flight->changed.notify_all();
   const auto it = running_.find(id(flight->kind, flight->subject));
@@ -38,7 +39,7 @@ void Flights::finish(const FlightPtr& flight, const Result<void>& outcome, bool 
 
 Flights::State Flights::state(const FlightPtr& flight) const {
   MutexLock lock(mutex_);
-  return {flight->stage, flight->done, flight->nothing_there, flight->error};
+  return {flight->stage, flight->done, flight->nothing_there, flight->partial, flight->error};
 }
 
 Result<Flights::State> Flights::wait(const RequestContext& ctx, const Clock& clock, const FlightPtr& flight, int stage) {
@@ -51,7 +52,7 @@ Result<Flights::State> Flights::wait(const RequestContext& ctx, const Clock& clo
     if (until == MonoTime::max()) flight->changed.wait(mutex_);
     else (void)flight->changed.wait_until(mutex_, until);
   }
-  return State{flight->stage, flight->done, flight->nothing_there, flight->error};
+  return State{flight->stage, flight->done, flight->nothing_there, flight->partial, flight->error};
 }
 
 }  // namespace thermo::catalog

@@ -27,6 +27,7 @@ struct Flight {
   int stage = 0;  ///< goes up when something of it became known
   bool done = false;
   bool nothing_there = false;  ///< done: the store has nothing by that name
+  bool partial = false;        ///< done: it gave up at its page limit, or was overtaken: no answer yet
   std::optional<Error> error;
 };
 using FlightPtr = std::shared_ptr<Flight>;
@@ -38,7 +39,12 @@ class Flights {
     int stage = 0;
     bool done = false;
     bool nothing_there = false;
+    bool partial = false;
     std::optional<Error> error;
+  };
+  struct Ending {
+    bool nothing_there = false;
+    bool partial = false;
   };
 
   /// One that began at `need` or later; else null.
@@ -46,7 +52,8 @@ class Flights {
   /// The running one, or a new one that began at `started`; `mine` tells which. One that began before `need` is left to itself.
   [[nodiscard]] FlightPtr join(FlightKind kind, const std::string& subject, WallNanos need, WallNanos started, bool& mine);
   void progress(const FlightPtr& flight);
-  void finish(const FlightPtr& flight, const Result<void>& outcome, bool nothing_there = false);
+  void finish(const FlightPtr& flight, const Result<void>& outcome, Ending ending);
+  void finish(const FlightPtr& flight, const Result<void>& outcome) { finish(flight, outcome, Ending{}); }
   [[nodiscard]] State state(const FlightPtr& flight) const;
   /// Until it is done or past `stage`; kTimeout, kCancelled by the caller's own context.
   [[nodiscard]] Result<State> wait(const RequestContext& ctx, const Clock& clock, const FlightPtr& flight, int stage);

@@ -30,6 +30,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
         question_(std::move(question)),
         flight_(std::move(flight)),
         page_limit_(page_limit),
+        vouching_(engine_->applier_.vouch(flight_->subject, flight_->started)),
         plan_(flight_->subject, {.parallel = engine_->shared_.list_threads}) {}
 
   void start() {
@@ -91,6 +92,10 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
     auto applied = engine_->applier_.page(question_.ctx, coverage, *page, completion);
     if (applied) engine_->notify(applied->notices);
     const bool nothing = applied && applied->nothing_there;
+    if (applied && applied->overtaken) {
+      MutexLock lock(mutex_);
+      capped_ = true;  // others know better; this listing vouches for nothing
+    }
     end_one(applied ? Result<void>() : fail(applied.error()), nothing, only_page);
   }
 
@@ -98,6 +103,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
     bool last = false;
     bool first = false;
     bool unordered = false;
+    bool capped = false;
     std::optional<Error> error;
     Applier::Milestone milestone;
     {
@@ -107,6 +113,7 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
       first = !std::exchange(began_, true);
       error = error_;
       unordered = unordered_;
+      capped = capped_;
       milestone.pages = static_cast<std::uint32_t>(plan_.pages());
       if (!capped_) milestone.listed = flight_->started;
     }
@@ -118,13 +125,14 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
     Result<void> reached;
     if (error) reached = fail(error->within("list '" + flight_->subject + "'"));
     else if (!complete) reached = engine_->applier_.reached(question_.ctx, flight_->subject, milestone);
-    engine_->flights_.finish(flight_, reached, nothing_there);
+    engine_->flights_.finish(flight_, reached, {.nothing_there = nothing_there, .partial = capped});
   }
 
   const std::shared_ptr<Engine> engine_;
   const Question question_;
   const FlightPtr flight_;
   const std::uint32_t page_limit_;
+  const Vouching::Token vouching_;
   Mutex mutex_{LockRank::kCatalog, "catalog folder listing"};
   SplitPlan plan_ GUARDED_BY(mutex_);
   std::size_t outstanding_ GUARDED_BY(mutex_) = 0;
@@ -135,9 +143,9 @@ class Engine::FolderListing : public std::enable_shared_from_this<Engine::Folder
 };
 
 FlightPtr Engine::list_folder(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
-                              std::uint32_t page_limit, WallNanos need) {
+                              std::uint32_t page_limit, WallNanos need, WallNanos now) {
   bool mine = false;
-  auto flight = flights_.join(FlightKind::kFolder, prefix, need, shared_.stamps.next(), mine);
+  auto flight = flights_.join(FlightKind::kFolder, prefix, need, now, mine);
   if (!mine) return flight;
   if (lists_in_order()) std::make_shared<FolderListing>(shared_from_this(), question(ctx, store), flight, page_limit)->start();
   else list_gathered(question(ctx, store), flight, page_limit);

@@ -12,15 +12,26 @@ namespace thermo::catalog {
 namespace {
 
 // All names are in memory until the last page came.
-constexpr std::size_t kMostNames = 1'000'000;
+constexpr std::size_t kMostNames = 250'000;
+constexpr std::size_t kMostNamesAtOnce = 500'000;  // of all such listings
 constexpr std::size_t kNamesPerBatch = 4096;
+// Per page: who asked may have to give up long before the last one, and finds the listing still running when it asks again.
+constexpr Nanos kPagePatience = std::chrono::seconds(60);
 
 }  // namespace
 
 class Engine::GatheredListing : public std::enable_shared_from_this<Engine::GatheredListing> {
  public:
   GatheredListing(std::shared_ptr<Engine> engine, Question question, FlightPtr flight, std::uint32_t page_limit)
-      : engine_(std::move(engine)), question_(std::move(question)), flight_(std::move(flight)), page_limit_(page_limit) {}
+      : engine_(std::move(engine)),
+        question_(std::move(question)),
+        flight_(std::move(flight)),
+        page_limit_(page_limit),
+        started_(engine_->shared_.stamps.next()),
+        vouching_(engine_->applier_.vouch(flight_->subject, started_)) {}
+  ~GatheredListing() { engine_->shared_.names_gathered -= counted_; }
+  GatheredListing(const GatheredListing&) = delete;
+  GatheredListing& operator=(const GatheredListing&) = delete;
 
   /// One request at a time: what it found belongs to whoever handles its answer.
   void ask(std::string token) {
@@ -28,6 +39,7 @@ class Engine::GatheredListing : public std::enable_shared_from_this<Engine::Gath
     request.prefix = flight_->subject;
     request.delimiter = "/";
     request.continuation = std::move(token);
+    question_.ctx.deadline = engine_->shared_.clock.now() + kPagePatience;
     engine_->list(question_, std::move(request), engine_->shared_.folder_lists,
                   [self = shared_from_this()](Result<store::ListPage> page) { self->answer(std::move(page)); });
   }
@@ -55,7 +67,7 @@ class Engine::GatheredListing : public std::enable_shared_from_this<Engine::Gath
 
   Result<void> write_down() {
     const auto pages = pages_in_order(std::move(all_), kNamesPerBatch);
-    Coverage coverage{flight_->subject, false, {}, {}, flight_->started};
+    Coverage coverage{flight_->subject, false, {}, {}, started_};
     for (std::size_t i = 0; i < pages.size(); ++i) {
       const auto& page = pages[i];
       std::optional<Applier::Completion> completion;
@@ -64,11 +76,15 @@ class Engine::GatheredListing : public std::enable_shared_from_this<Engine::Gath
                                   page.prefixes.empty() ? std::string() : page.prefixes.back());
       } else {
         coverage.until.clear();
-        completion = {flight_->started, pages_};
+        completion = {started_, pages_};
       }
       TRY_ASSIGN(const auto applied, engine_->applier_.page(question_.ctx, coverage, page, completion));
       engine_->notify(applied.notices);
       nothing_there_ = applied.nothing_there;
+      if (applied.overtaken) {
+        capped_ = true;  // others know better; this listing vouches for nothing
+        return {};
+      }
       coverage.after = coverage.until;
     }
     return {};
@@ -76,14 +92,18 @@ class Engine::GatheredListing : public std::enable_shared_from_this<Engine::Gath
 
   void end(const Result<void>& outcome) {
     const auto named = outcome ? outcome : fail(outcome.error().within("list '" + flight_->subject + "'"));
-    engine_->flights_.finish(flight_, named, nothing_there_);
+    engine_->flights_.finish(flight_, named, {.nothing_there = nothing_there_, .partial = capped_});
   }
 
   const std::shared_ptr<Engine> engine_;
-  const Question question_;
+  Question question_;
   const FlightPtr flight_;
   const std::uint32_t page_limit_;
+  const WallNanos started_;  // of its first request, which may come after those of the flight that found the disorder
+  const Vouching::Token vouching_;
   store::ListPage all_;
+  std::size_t counted_ = 0;  // in names_gathered
+  bool capped_ = false;
   std::string token_;
   std::uint32_t pages_ = 0;
   bool nothing_there_ = false;

@@ -52,21 +52,23 @@ Result<KnownNamePtr> Knowledge::name(std::string_view path, bool may_wait) {
   return known;
 }
 
-Result<WallNanos> Knowledge::name_since(std::string_view path, const KnownName& known, std::string_view root, bool may_wait) {
-  WallNanos since = known.absent_at;
-  if (known.folder_exists()) since = known.folder_seen;
-  else if (known.file) since = known.file_alone ? known.file_checked : 0;
-  bool direct = true;
-  for (std::string_view prefix = parent_prefix(path);; prefix = parent_prefix(prefix)) {
-    TRY_ASSIGN(const auto folder, name(folder_path(prefix), may_wait));
-    since = std::max(since, folder->sealed_at);
-    if (std::exchange(direct, false)) since = std::max(since, folder->listed_at);
-    if (prefix.size() <= root.size()) break;
-  }
-  return since > floors_.for_name(path) ? since : 0;
+Result<Knowledge::Dated> Knowledge::dated_name(std::string_view path, std::string_view root, bool may_wait) {
+  // The folders' dates before the name: a name that is newer than its date does no harm, an older one would be vouched for by a
+  // listing that knew better.
+  TRY_ASSIGN(WallNanos since, vouched_since(parent_prefix(path), root, may_wait));
+  TRY_ASSIGN(auto known, name(path, may_wait));
+  if (known->folder_exists()) since = std::max(since, known->folder_seen);
+  else if (known->file) since = std::max(since, known->file_alone ? known->file_checked : 0);
+  else since = std::max(since, known->absent_at);
+  return Dated{std::move(known), since > floors_.for_name(path) ? since : 0};
 }
 
 Result<WallNanos> Knowledge::listing_since(std::string_view prefix, std::string_view root, bool may_wait) {
+  TRY_ASSIGN(const auto since, vouched_since(prefix, root, may_wait));
+  return since > floors_.for_listing(prefix) ? since : 0;
+}
+
+Result<WallNanos> Knowledge::vouched_since(std::string_view prefix, std::string_view root, bool may_wait) {
   WallNanos since = 0;
   bool direct = true;
   for (std::string_view at = prefix;; at = parent_prefix(at)) {
@@ -75,7 +77,7 @@ Result<WallNanos> Knowledge::listing_since(std::string_view prefix, std::string_
     if (std::exchange(direct, false)) since = std::max(since, folder->listed_at);
     if (at.size() <= root.size()) break;
   }
-  return since > floors_.for_listing(prefix) ? since : 0;
+  return since;
 }
 
 void Knowledge::add_root(const std::string& prefix) {

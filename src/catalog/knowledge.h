@@ -20,9 +20,13 @@ class Knowledge {
 
   [[nodiscard]] Result<KnownNamePtr> name(std::string_view path, bool may_wait);
 
-  /// When the store last told, directly or by a listing of a folder between `root` and the name, what `known` says; 0 = never, or
-  /// expired since then.
-  [[nodiscard]] Result<WallNanos> name_since(std::string_view path, const KnownName& known, std::string_view root, bool may_wait);
+  /// A name, and since when that is known: by an answer about it, or by a listing of a folder above it; 0 = it has to be asked
+  /// for.
+  struct Dated {
+    KnownNamePtr known;
+    WallNanos since = 0;
+  };
+  [[nodiscard]] Result<Dated> dated_name(std::string_view path, std::string_view root, bool may_wait);
   /// Since when the direct children of `prefix` are known in full; 0 = they are not.
   [[nodiscard]] Result<WallNanos> listing_since(std::string_view prefix, std::string_view root, bool may_wait);
 
@@ -49,6 +53,9 @@ class Knowledge {
   [[nodiscard]] ToldAbsent& told_absent() { return told_absent_; }
 
  private:
+  /// The same as listing_since, whatever was declared expired.
+  [[nodiscard]] Result<WallNanos> vouched_since(std::string_view prefix, std::string_view root, bool may_wait);
+
   io::KvStore& kv_;
   const StoreNumber store_;
   const std::string store_id_;

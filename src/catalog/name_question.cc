@@ -57,7 +57,8 @@ class Engine::NameQuestion : public std::enable_shared_from_this<Engine::NameQue
       auto applied = engine_->applier_.name(question_.ctx, flight_->subject, facts);
       if (applied) engine_->notify(applied->notices);
       const bool nothing = applied && applied->nothing_there;
-      engine_->flights_.finish(flight_, applied ? Result<void>() : fail(applied.error()), nothing);
+      engine_->flights_.finish(flight_, applied ? Result<void>() : fail(applied.error()),
+                               {.nothing_there = nothing, .partial = applied && applied->overtaken});
     } else if (failed) {
       const Error unknown(ErrorCode::kInternal, "nothing was asked about '" + flight_->subject + "'");
       engine_->flights_.finish(flight_, fail(error ? error->within("look up '" + flight_->subject + "'") : unknown));

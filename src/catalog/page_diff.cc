@@ -247,13 +247,14 @@ Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage
       outcome.notices = std::move(changes.notices());
       return {};
     };
+    TRY_ASSIGN(const auto newest, knowledge_.listing_since(coverage.prefix, {}, /*may_wait=*/true));
+    outcome.overtaken = newest > coverage.started || vouching_.overtakes(coverage.prefix, coverage.deep, coverage.started);
+    if (outcome.overtaken) return {};
     outcome.nothing_there = coverage.whole() && !content.anything;
     if (outcome.nothing_there && !knowledge_.is_root(coverage.prefix)) {
       TRY(changes.remove_subtree(coverage.prefix, coverage.started));
       return finish();
     }
-    TRY_ASSIGN(const auto newest, knowledge_.listing_since(coverage.prefix, {}, /*may_wait=*/true));
-    if (newest > coverage.started) return {};  // overtaken by a later listing
     // The root of a mount is listed even where there is nothing.
     TRY_ASSIGN(auto record, changes.ensure_folder(coverage.prefix, outcome.nothing_there ? 0 : coverage.started));
     TRY(PageDiff(knowledge_, changes, shared_.stamps, coverage, content).run());

@@ -13,6 +13,7 @@ Error out_of_order(const Coverage& coverage, std::string_view key) {
 }  // namespace
 
 Result<void> check_order(const Coverage& coverage, const store::ListPage& page) {
+  if (page.reordered) return fail(ErrorCode::kCorrupt, "listing of '" + coverage.prefix + "' came in another order");
   std::string_view last;
   for (const auto& object : page.objects) {
     if (!object.key.starts_with(coverage.prefix) || (!last.empty() && object.key <= last) || object.key < coverage.after) {

@@ -77,9 +77,12 @@ Result<std::optional<MountView::Known>> MountView::hidden_object(const RequestCo
   const WallNanos needed = need();
   TRY_ASSIGN(auto known, resolve(ctx, prefix, name));
   if (!known.name->folder_exists()) return std::optional<Known>();
-  // A listing of the folder above has told of the object; a question about the name may have ended with the folder alone.
+  // A listing of the folder above has told of the object; a question about the name may have ended with the folder alone. The
+  // date first: what is read after it is no older.
   const std::string path = prefix + std::string(name);
   TRY_ASSIGN(const auto listed, knowledge.listing_since(prefix, root_, ctx.may_wait));
+  TRY_ASSIGN(known.name, knowledge.name(path, ctx.may_wait));
+  if (!known.name->folder_exists()) return std::optional<Known>();
   const WallNanos told = std::max(listed, known.name->file_checked);
   if (told < needed || told <= knowledge.floors().for_name(path)) {
     if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
@@ -107,8 +110,8 @@ Result<MountView::Known> MountView::resolve(const RequestContext& ctx, const std
   WallNanos answered = 0;
   std::vector<FlightPtr> joined;
   for (int round = 0; round < kMostRounds; ++round) {
-    TRY_ASSIGN(const auto known, knowledge.name(path, ctx.may_wait));
-    TRY_ASSIGN(const auto since, knowledge.name_since(path, *known, root_, ctx.may_wait));
+    TRY_ASSIGN(const auto dated, knowledge.dated_name(path, root_, ctx.may_wait));
+    const auto& [known, since] = dated;
     // What the store said after this call began is an answer, even if it was declared expired meanwhile.
     if (since >= needed || answered >= begun) {
       (round == 0 ? engine_->shared().lookups_known : engine_->shared().lookups_asked).add();
@@ -123,7 +126,7 @@ Result<MountView::Known> MountView::resolve(const RequestContext& ctx, const std
     if (decisive && state.error && !own_fault(*state.error)) return fail(*state.error);
     // A folder without keys has no names either; nothing of it is written down.
     const bool told = flight->kind == FlightKind::kName || (flight->kind == FlightKind::kFolder && state.nothing_there);
-    if (told && state.done && !state.error) answered = flight->started;
+    if (told && state.done && !state.error && !state.partial) answered = flight->started;
   }
   return fail(keeps_expiring(path));
 }
@@ -150,7 +153,7 @@ Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std:
   const bool tried =
       std::any_of(joined.begin(), joined.end(), [](const auto& flight) { return flight->kind == FlightKind::kFolder; });
   if (worth != 0 && !tried && engine_->knowledge().floors().of_key(path) == 0) {
-    auto flight = engine_->list_folder(ctx, store_, prefix, worth, need);
+    auto flight = engine_->list_folder(ctx, store_, prefix, worth, need, engine_->shared().stamps.next());
     if (join_once(flight, joined)) return flight;
   }
   NameProbe::Prior prior;
@@ -161,9 +164,9 @@ Result<FlightPtr> MountView::next_for_name(const RequestContext& ctx, const std:
 }
 
 Result<void> MountView::list(const RequestContext& ctx, const std::string& prefix, std::string_view after,
-                             const std::function<bool(const ListedName&)>& visit, Nanos* valid) {
+                             const std::function<bool(const ListedName&)>& visit, Told* told) {
   auto& knowledge = engine_->knowledge();
-  const WallNanos needed = need();
+  const WallNanos needed = told != nullptr && told->since != 0 ? std::min(need(), told->since) : need();
   const auto missing = [&] { return fail(ErrorCode::kNotFound, "the folder '" + prefix + "' does not exist (any more)"); };
   const WallNanos begun = engine_->shared().stamps.next();
   WallNanos answered = 0;
@@ -178,7 +181,7 @@ Result<void> MountView::list(const RequestContext& ctx, const std::string& prefi
         // The walker is on the last page that was read: have the next one ready.
         engine_->walk_on(ctx.at(Priority::kPrefetch), store_, prefix, needed);
       }
-      if (valid != nullptr) *valid = remaining(since);
+      if (told != nullptr) *told = {remaining(since), since};
       return knowledge.children(prefix, after, visit, ctx.may_wait);
     }
     if (!ctx.may_wait) return fail(ErrorCode::kWouldWaitStore);
@@ -195,10 +198,10 @@ Result<void> MountView::list(const RequestContext& ctx, const std::string& prefi
     if (flight->kind != FlightKind::kFolder) continue;
     if (state.done && state.error && !own_fault(*state.error)) return fail(*state.error);
     // The first may have been joined and cut short for being big; the second is whole.
-    if (state.done && !state.error && round > 0) answered = flight->started;
+    if (state.done && !state.error && !state.partial && round > 0) answered = flight->started;
     if (state.done && state.nothing_there) {
       if (prefix != root_) return missing();
-      if (valid != nullptr) *valid = remaining(flight->started);
+      if (told != nullptr) *told = {remaining(flight->started), flight->started};
       return {};
     }
   }
@@ -208,7 +211,7 @@ Result<void> MountView::list(const RequestContext& ctx, const std::string& prefi
 Result<FlightPtr> MountView::next_for_listing(const RequestContext& ctx, const std::string& prefix, WallNanos need,
                                               std::vector<FlightPtr>& joined) {
   constexpr std::uint32_t kAllPages = UINT32_MAX;
-  if (strict()) return engine_->list_folder(ctx, store_, prefix, kAllPages, need);
+  if (strict()) return engine_->list_folder(ctx, store_, prefix, kAllPages, need, engine_->shared().stamps.next());
   // A lookup, or the listing of a folder above, has just asked for all of it.
   if (auto flight = subtree_under_way(prefix, need, joined)) return flight;
   const bool first =
@@ -224,8 +227,10 @@ Result<FlightPtr> MountView::next_for_listing(const RequestContext& ctx, const s
   if (subtree && (known->listed_at != 0 || known->sealed_at != 0)) {
     TRY_ASSIGN(subtree, has_subfolders(prefix));
   }
-  auto flight = engine_->list_folder(ctx, store_, prefix, kAllPages, need);
-  if (subtree) joined.push_back(engine_->read_subtree(ctx, store_, prefix, need));
+  // Of one age, so that neither overtakes the other.
+  const WallNanos now = engine_->shared().stamps.next();
+  auto flight = engine_->list_folder(ctx, store_, prefix, kAllPages, need, now);
+  if (subtree) joined.push_back(engine_->read_subtree(ctx, store_, prefix, need, now));
   return flight;
 }
 

@@ -16,7 +16,7 @@ class MountView final : public View {
 
   [[nodiscard]] Result<Found> lookup(const RequestContext& ctx, const std::string& prefix, std::string_view name) override;
   [[nodiscard]] Result<void> list(const RequestContext& ctx, const std::string& prefix, std::string_view after,
-                                  const std::function<bool(const ListedName&)>& visit, Nanos* valid) override;
+                                  const std::function<bool(const ListedName&)>& visit, Told* told) override;
   [[nodiscard]] Result<Entry> by_number(const RequestContext& ctx, Number number) override;
   [[nodiscard]] Result<Folder> folder(const RequestContext& ctx, const std::string& prefix) override;
   void expire(const std::string& key) override;

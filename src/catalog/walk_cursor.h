@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "catalog/key_layout.h"
+#include "catalog/vouching.h"
 
 namespace thermo::catalog {
 
@@ -20,8 +21,13 @@ enum class Relation : std::uint8_t {
 class WalkCursor {
  public:
   /// After the first page of `root`, which ended at `frontier`.
-  WalkCursor(std::string root, std::string frontier, std::string token, WallNanos since)
-      : root_(std::move(root)), page_start_(root_), frontier_(std::move(frontier)), token_(std::move(token)), since_(since) {}
+  WalkCursor(std::string root, std::string frontier, std::string token, WallNanos since, Vouching::Token vouching)
+      : root_(std::move(root)),
+        page_start_(root_),
+        frontier_(std::move(frontier)),
+        token_(std::move(token)),
+        since_(since),
+        vouching_(std::move(vouching)) {}
 
   [[nodiscard]] Relation relation(std::string_view prefix) const {
     if (!prefix.starts_with(root_)) return Relation::kOutside;
@@ -52,6 +58,7 @@ class WalkCursor {
   std::string frontier_;
   std::string token_;
   WallNanos since_;
+  Vouching::Token vouching_;
   int jumps_ = 0;
 };
 

@@ -12,9 +12,9 @@ constexpr std::size_t kWalks = 64;
 }
 
 FlightPtr Engine::read_subtree(const RequestContext& ctx, const store::ObjectStorePtr& store, const std::string& prefix,
-                               WallNanos need) {
+                               WallNanos need, WallNanos now) {
   bool mine = false;
-  auto flight = flights_.join(FlightKind::kSubtree, prefix, need, shared_.stamps.next(), mine);
+  auto flight = flights_.join(FlightKind::kSubtree, prefix, need, now, mine);
   if (!mine) return flight;
   const auto asked = question(ctx, store);
   store::ListRequest request;
@@ -37,8 +37,10 @@ void Engine::subtree_page(const Question& question, const FlightPtr& flight, con
   if (page->truncated) coverage.until = page->objects.back().key;
   else completion = {flight->started, 1};
   if (!in_order(question, coverage, *page)) return flights_.finish(flight, fail(unordered_error()));
+  auto vouching = page->truncated ? applier_.vouch(prefix, flight->started) : nullptr;
   auto applied = applier_.page(question.ctx, coverage, *page, completion);
   if (!applied) return flights_.finish(flight, fail(applied.error()));
+  if (applied->overtaken) return flights_.finish(flight, {});
   {
     MutexLock lock(walks_mutex_);
     walks_.erase(prefix);
@@ -47,11 +49,11 @@ void Engine::subtree_page(const Question& question, const FlightPtr& flight, con
         walks_.erase(std::min_element(walks_.begin(), walks_.end(),
                                       [](const auto& a, const auto& b) { return a.second.since() < b.second.since(); }));
       }
-      walks_.emplace(prefix, WalkCursor(prefix, coverage.until, page->continuation, flight->started));
+      walks_.emplace(prefix, WalkCursor(prefix, coverage.until, page->continuation, flight->started, std::move(vouching)));
     }
   }
   notify(applied->notices);
-  flights_.finish(flight, {}, applied->nothing_there);
+  flights_.finish(flight, {}, {.nothing_there = applied->nothing_there, .partial = false});
   // Who waits for the folder's delimited listing may have the answer already.
   if (const auto listing = flights_.find(FlightKind::kFolder, prefix, 0)) flights_.progress(listing);
 }
@@ -104,13 +106,17 @@ FlightPtr Engine::walk_on(const RequestContext& ctx, const store::ObjectStorePtr
     request.continuation = it->second.token();
     request.start_after = it->second.frontier();
   }
+  const WalkStep from{since, request.start_after};
   const auto asked = question(ctx, store);
   list(asked, std::move(request), shared_.walk_lists,
-       [self = shared_from_this(), asked, flight](const Result<store::ListPage>& page) { self->walk_page(asked, flight, page); });
+       [self = shared_from_this(), asked, flight, from](const Result<store::ListPage>& page) {
+         self->walk_page(asked, flight, from, page);
+       });
   return flight;
 }
 
-void Engine::walk_page(const Question& question, const FlightPtr& flight, const Result<store::ListPage>& page) {
+void Engine::walk_page(const Question& question, const FlightPtr& flight, const WalkStep& from,
+                       const Result<store::ListPage>& page) {
   const std::string& root = flight->subject;
   if (!page) return flights_.finish(flight, fail(page.error()));
   Coverage coverage{root, true, {}, {}, flight->started};
@@ -118,12 +124,16 @@ void Engine::walk_page(const Question& question, const FlightPtr& flight, const 
   {
     MutexLock lock(walks_mutex_);
     const auto it = walks_.find(root);
-    if (it == walks_.end() || (page->truncated && page->objects.empty())) {
-      if (it != walks_.end()) walks_.erase(it);
+    // Another walk may have begun there while this page was under way: that one goes on from its own place.
+    if (it == walks_.end() || it->second.since() != from.since || it->second.frontier() != from.after) {
       return flights_.finish(flight, {});
     }
-    coverage.after = it->second.frontier();
-    coverage.continues_since = since = it->second.since();
+    if (page->truncated && page->objects.empty()) {
+      walks_.erase(it);
+      return flights_.finish(flight, {});
+    }
+    coverage.after = from.after;
+    coverage.continues_since = since = from.since;
   }
   if (page->truncated) coverage.until = page->objects.back().key;
   if (!in_order(question, coverage, *page)) {
@@ -134,12 +144,13 @@ void Engine::walk_page(const Question& question, const FlightPtr& flight, const 
   auto applied = applier_.page(question.ctx, coverage, *page, std::nullopt);
   Result<void> outcome;
   if (!applied) outcome = fail(applied.error());
-  else if (!page->truncated) outcome = applier_.reached(question.ctx, root, {.listed = 0, .sealed = since, .pages = 0});
+  else if (!page->truncated && !applied->overtaken)
+    outcome = applier_.reached(question.ctx, root, {.listed = 0, .sealed = since, .pages = 0});
   {
     MutexLock lock(walks_mutex_);
     const auto it = walks_.find(root);
     if (it != walks_.end() && it->second.since() == since) {
-      if (outcome && page->truncated) it->second.on_page(coverage.until, page->continuation);
+      if (outcome && page->truncated && !applied->overtaken) it->second.on_page(coverage.until, page->continuation);
       else walks_.erase(it);
     }
   }

@@ -64,6 +64,7 @@ struct ListPage {
   std::vector<std::string> prefixes;  ///< common prefixes, in order, each ending in the delimiter
   bool truncated = false;
   std::string continuation;  ///< set when truncated
+  bool reordered = false;    ///< the store sent them in another order: this page alone does not tell what lies between its keys
 };
 
 /// Condition of a write.

@@ -49,6 +49,7 @@ class DirHandle {
     std::uint64_t index;
     std::string after;
     std::vector<Item> items;
+    catalog::Told told;
   };
   [[nodiscard]] ChunkPtr held(std::uint64_t index, std::size_t offset);
   [[nodiscard]] Start start_for(std::uint64_t index);
@@ -56,6 +57,7 @@ class DirHandle {
   Mutex mutex_{LockRank::kVfs, "vfs folder handle"};
   std::vector<std::string> before_ GUARDED_BY(mutex_){std::string()};  ///< before_[k]: last name of chunk k - 1
   ChunkPtr chunk_ GUARDED_BY(mutex_);
+  catalog::Told told_ GUARDED_BY(mutex_);  ///< the listing that is being handed out: its parts are of one age
 };
 
 /// `valid` from now on, without overflow.

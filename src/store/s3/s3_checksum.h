@@ -18,7 +18,7 @@ struct StoredChecksum {
   std::string base64;
 };
 
-/// The strongest checksum of an answer that can be verified over its body: none for composite ones ("...-3") and unknown
+/// The cheapest checksum of an answer that can be verified over its body: none for composite ones ("...-3") and unknown
 /// algorithms.
 [[nodiscard]] std::optional<StoredChecksum> stored_checksum(const net::HttpResponse& head);
 /// One of those algorithms over a body that comes in pieces. Not thread-safe.

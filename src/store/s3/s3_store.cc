@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 
+#include "base/mutex.h"
 #include "store/s3/s3_body.h"
 #include "store/s3/s3_checksum.h"
 #include "store/s3/s3_dates.h"
@@ -17,31 +19,48 @@ namespace {
 
 // Over plain HTTP, what is kept back until its checksum matched.
 constexpr std::uint64_t kMaxKeptBack = 8U << 20U;
-// The same over all transfers at once; beyond it bodies stream and a mismatch is an error at their end.
+// The same over all transfers at once; more have to wait.
 constexpr std::uint64_t kKeptBackLimit = 64U << 20U;
 constexpr std::uint64_t kMaxPut = 5ULL << 30U;
 constexpr std::size_t kMaxKey = 1024;
 constexpr std::size_t kMaxRemove = 1000;
 constexpr std::string_view kMetaPrefix = "x-amz-meta-";
 
-// A share of kKeptBackLimit, or nothing.
-class KeptBack {
+// Room for bodies that are kept back. Thread-safe.
+class KeptBackRoom {
  public:
-  KeptBack(std::atomic<std::uint64_t>& used, std::uint64_t bytes) : used_(used), bytes_(bytes) {
-    granted_ = used_.fetch_add(bytes_, std::memory_order_relaxed) + bytes_ <= kKeptBackLimit;
-    if (!granted_) used_.fetch_sub(bytes_, std::memory_order_relaxed);
+  // Waits until `bytes` fit; kTimeout or kCancelled.
+  Result<void> take(const RequestContext& ctx, const Clock& clock, std::uint64_t bytes) {
+    MutexLock lock(mutex_);
+    while (used_ + bytes > kKeptBackLimit) {
+      TRY(ctx.check(clock));
+      (void)freed_.wait_until(mutex_, std::chrono::steady_clock::now() + Millis(50));
+    }
+    used_ += bytes;
+    return {};
   }
-  ~KeptBack() {
-    if (granted_) used_.fetch_sub(bytes_, std::memory_order_relaxed);
+  void give_back(std::uint64_t bytes) {
+    MutexLock lock(mutex_);
+    used_ -= bytes;
+    freed_.notify_all();
   }
-  KeptBack(const KeptBack&) = delete;
-  KeptBack& operator=(const KeptBack&) = delete;
-  [[nodiscard]] bool granted() const { return granted_; }
 
  private:
-  std::atomic<std::uint64_t>& used_;
+  Mutex mutex_{LockRank::kLeaf, "bodies kept back"};
+  CondVar freed_;
+  std::uint64_t used_ GUARDED_BY(mutex_) = 0;
+};
+
+class KeptBack {
+ public:
+  KeptBack(KeptBackRoom& room, std::uint64_t bytes) : room_(room), bytes_(bytes) {}
+  ~KeptBack() { room_.give_back(bytes_); }
+  KeptBack(const KeptBack&) = delete;
+  KeptBack& operator=(const KeptBack&) = delete;
+
+ private:
+  KeptBackRoom& room_;
   const std::uint64_t bytes_;
-  bool granted_ = false;
 };
 
 Result<void> check_key(const std::string& key) {
@@ -68,7 +87,11 @@ Result<void> check_metadata(const std::map<std::string, std::string>& metadata) 
 class S3Store final : public ObjectStore {
  public:
   S3Store(const S3Options& options, const S3Address& address)
-      : checksum_mode_(options.checksum_mode), tls_(address.tls()), id_(address.id()), wire_(options, address) {}
+      : clock_(options.clock),
+        checksum_mode_(options.checksum_mode),
+        tls_(address.tls()),
+        id_(address.id()),
+        wire_(options, address) {}
 
   const std::string& id() const override { return id_; }
   Result<ObjectInfo> head(const RequestContext& ctx, const std::string& key) override;
@@ -84,11 +107,12 @@ class S3Store final : public ObjectStore {
   Result<void> remove_batch(const RequestContext& ctx, const std::vector<std::string>& keys,
                             std::vector<RemoveFailure>& failures);
 
+  const Clock* const clock_;
   const bool checksum_mode_;
   const bool tls_;
   const std::string id_;
   S3Wire wire_;
-  std::atomic<std::uint64_t> kept_back_{0};
+  KeptBackRoom kept_back_;
 };
 
 Result<ObjectInfo> S3Store::head(const RequestContext& ctx, const std::string& key) {
@@ -131,10 +155,14 @@ Result<GetInfo> S3Store::get_range(const RequestContext& ctx, const std::string&
   }
   if (range.length == 0 && object_size != 0) return GetInfo{if_match, object_size, 0};
   const bool whole = range.length == object_size && (tls_ || object_size <= kMaxKeptBack);
-  Verify verify = whole && checksum_mode_ ? Verify::kStreaming : Verify::kNone;
   // TLS protects the wire: then the checksum only tells of damage in the store, which may come to light with the last byte.
-  const KeptBack kept(kept_back_, verify == Verify::kStreaming && !tls_ ? object_size : 0);
-  if (verify == Verify::kStreaming && !tls_ && kept.granted()) verify = Verify::kKeptBack;
+  const Verify kind = tls_ ? Verify::kStreaming : Verify::kKeptBack;
+  const Verify verify = whole && checksum_mode_ ? kind : Verify::kNone;
+  std::optional<KeptBack> kept;
+  if (verify == Verify::kKeptBack) {
+    TRY(kept_back_.take(ctx, *clock_, object_size));
+    kept.emplace(kept_back_, object_size);
+  }
   S3Call call;
   call.key = key;
   call.expected_body = range.length;

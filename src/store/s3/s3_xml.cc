@@ -93,9 +93,12 @@ Result<ListPage> parse_list_page(std::string_view xml) {
     if (page.continuation.empty()) return corrupt("truncated, but without NextContinuationToken");
   }
   const auto by_key = [](const ObjectInfo& a, const ObjectInfo& b) { return a.key < b.key; };
-  if (!std::is_sorted(page.objects.begin(), page.objects.end(), by_key))
+  page.reordered = !std::is_sorted(page.objects.begin(), page.objects.end(), by_key) ||
+                   !std::is_sorted(page.prefixes.begin(), page.prefixes.end());
+  if (page.reordered) {
     std::stable_sort(page.objects.begin(), page.objects.end(), by_key);
-  if (!std::is_sorted(page.prefixes.begin(), page.prefixes.end())) std::sort(page.prefixes.begin(), page.prefixes.end());
+    std::sort(page.prefixes.begin(), page.prefixes.end());
+  }
   return page;
 }
 

@@ -188,6 +188,11 @@ TEST(PageMemory, KeepsWhatIsInUseNowAndThenAndReturnsTheRest) {
   for (auto* page : pages) empty += static_cast<int>(page[100] == std::byte{0});
   EXPECT_EQ(empty, 7) << "the kernel has taken their memory";
   for (auto* page : pages) memory.give_back(page);
+  for (int i = 0; i < 10; ++i) memory.make_way(PageMemory::kBytes / 4);
+  EXPECT_EQ(memory.stock().warm, 6U) << "two and a half pages of other memory were taken";
+  memory.make_way(100 * PageMemory::kBytes);
+  EXPECT_EQ(memory.stock().warm, 0U);
+  EXPECT_EQ(memory.stock().cold, 8U);
 }
 
 TEST(ThreadPool, RunsTheMostUrgentFirst) {

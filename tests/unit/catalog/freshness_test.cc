@@ -83,9 +83,9 @@ TEST_F(CatalogTest, StrictAsksEachTime) {
   store_->write("d/f");
   EXPECT_EQ(names("d/"), (Names{"f", "g"}));
   EXPECT_EQ(take_lists(), 1);
-  Nanos valid{5};
-  ASSERT_TRUE(view_->list({}, "d/", {}, [](const ListedName&) { return true; }, &valid));
-  EXPECT_EQ(valid, Nanos::zero());
+  Told told{Nanos(5), 0};
+  ASSERT_TRUE(view_->list({}, "d/", {}, [](const ListedName&) { return true; }, &told));
+  EXPECT_EQ(told.valid, Nanos::zero());
   EXPECT_EQ(view_->lookup({}, "d/", "g")->valid, Nanos::zero());
 }
 

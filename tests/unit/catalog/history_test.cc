@@ -221,7 +221,7 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
 
   void check_list(Table& table, Mount& mount, const std::string& prefix) {
     note(table, "list " + prefix + " through '" + mount.root + "'");
-    Nanos valid{0};
+    Told told;
     const auto notices = mount.kernel.notices();
     std::map<std::string, Entry> seen;
     std::string last;
@@ -235,16 +235,16 @@ class Histories : public CatalogTest, public ::testing::WithParamInterface<int> 
           EXPECT_TRUE(seen.emplace(name, *entry.entry).second) << name << " twice";
           return true;
         },
-        &valid);
+        &told);
     if (!listed && listed.error().code() != ErrorCode::kNotFound) return check_error(table, listed.error());
-    const auto from = oldest(mount, listed ? valid : Nanos::zero());
+    const auto from = oldest(mount, listed ? told.valid : Nanos::zero());
     for (const auto& name : names_) {
       const auto it = seen.find(name);
       const auto state = it == seen.end() ? State{} : State::of(it->second);
       ASSERT_NO_FATAL_FAILURE(check_answer(table, mount, prefix + name, state, from));
       if (it == seen.end()) continue;
       ASSERT_NO_FATAL_FAILURE(check_entry(table, prefix + name, it->second));
-      mount.kernel.told(prefix + name, state, until(valid), notices);
+      mount.kernel.told(prefix + name, state, until(told.valid), notices);
     }
   }
 

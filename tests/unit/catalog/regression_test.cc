@@ -1,5 +1,7 @@
 // Answers that were wrong once, each in the smallest history that shows it.
 
+#include <latch>
+
 #include "catalog/floors.h"
 #include "catalog/told_absent.h"
 #include "history_model.h"
@@ -127,6 +129,113 @@ TEST_F(CatalogTest, KernelHearsOfANameThatMemoryForgot) {
   EXPECT_EQ(names("d/"), (Names{"a", "new"}));
   EXPECT_FALSE(kernel.believes("d/new", 0));
   view_->set_listener(nullptr);
+}
+
+TEST_F(CatalogTest, PartsOfOneListingAreOfOneAge) {
+  constexpr int kNames = 3000;
+  for (int i = 0; i < kNames; ++i) store_->write("d/f" + std::to_string(10'000 + i));
+  use({.ttl = Nanos::zero()});
+  Told told;
+  std::string after;
+  int seen = 0;
+  for (bool more = true; more;) {
+    int part = 0;
+    const auto take = [&](const ListedName& name) {
+      after = std::string(name.name);
+      return ++part < 256;
+    };
+    ASSERT_TRUE(view_->list({}, "d/", std::string(after), take, &told));
+    seen += part;
+    more = part == 256;
+  }
+  EXPECT_EQ(seen, kNames);
+  EXPECT_LE(take_lists(), 10) << "each part was a listing of its own";
+  ASSERT_TRUE(view_->list({}, "d/", {}, [](const ListedName&) { return false; }, nullptr));
+  EXPECT_GT(take_lists(), 0) << "a new listing asks the store";
+}
+
+TEST_F(CatalogTest, AnAnswerOvertakenByAListingChangesNothing) {
+  for (const char* name : {"d/a", "d/f", "d/z"}) store_->write(name);
+  std::atomic<bool> late{true};
+  std::atomic<int> held{0};
+  store_->after = [&](const store::ListRequest& request, Result<store::ListPage>&) {
+    if (!request.prefix.starts_with("d/f")) return;
+    ++held;
+    while (late) std::this_thread::sleep_for(Millis(1));
+  };
+  std::thread asks([&] { (void)view_->lookup({}, "d/", "f"); });
+  while (held < 1) std::this_thread::yield();
+  store_->erase("d/f");
+  clock_.advance(seconds(1));
+  const auto listed = names_in(*view_, "d/");
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(*listed, (Names{"a", "z"}));
+  late = false;
+  asks.join();
+  settle();
+  EXPECT_EQ(names("d/"), (Names{"a", "z"})) << "the old answer brought it back";
+  EXPECT_EQ(look("d/", "f"), std::nullopt);
+}
+
+TEST_F(CatalogTest, StoresThatComeAtOnceAreToldApart) {
+  constexpr int kStores = 8;
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::shared_ptr<WatchedStore>> stores;
+    std::vector<std::shared_ptr<View>> views(kStores);
+    for (int i = 0; i < kStores; ++i) {
+      stores.push_back(std::make_shared<WatchedStore>(clock_, "round" + std::to_string(round) + "-" + std::to_string(i)));
+      stores.back()->write("mine" + std::to_string(i));
+    }
+    std::latch go(kStores);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kStores; ++i) {
+      threads.emplace_back([&, i] {
+        const auto at = static_cast<std::size_t>(i);
+        go.arrive_and_wait();
+        views[at] = catalog_->view(stores[at], {}, {});
+        (void)names_in(*views[at], {});
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (int i = 0; i < kStores; ++i) {
+      const auto listed = names_in(*views[static_cast<std::size_t>(i)], {});
+      ASSERT_TRUE(listed);
+      EXPECT_EQ(*listed, Names{"mine" + std::to_string(i)});
+    }
+  }
+}
+
+TEST_F(CatalogTest, APageOfAnEarlierWalkIsNotTakenForOneOfALaterWalk) {
+  for (int i = 0; i < 30; ++i) store_->write("w/d" + std::to_string(100 + i) + "/f");
+  store_->most_keys = 10;
+  EXPECT_EQ(names("w/").size(), 30u);
+  EXPECT_EQ(names("w/d100/").size(), 1u);
+  // The walk's next page is on its way when the TTL ends and somebody else begins a new walk.
+  std::atomic<bool> late{false};
+  std::atomic<int> held{0};
+  store_->after = [&](const store::ListRequest& request, Result<store::ListPage>&) {
+    if (request.prefix != "w/" || !request.delimiter.empty() || request.continuation.empty() || held > 0) return;
+    ++held;
+    late = true;
+    while (late) std::this_thread::sleep_for(Millis(1));
+  };
+  std::thread walks([&] {
+    for (int i = 0; i < 30; ++i) (void)names_in(*view_, "w/d" + std::to_string(100 + i) + "/");
+  });
+  for (int i = 0; i < 1000 && held == 0; ++i) std::this_thread::sleep_for(Millis(1));
+  clock_.advance(seconds(61));
+  const auto other = catalog_->view(store_, root_, freshness_);
+  ASSERT_TRUE(names_in(*other, "w/"));
+  late = false;
+  walks.join();
+  settle();
+  store_->after = nullptr;
+  for (int i = 0; i < 30; ++i) {
+    const auto found = other->lookup({}, "w/", "d" + std::to_string(100 + i));
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->entry) << i;
+    EXPECT_EQ(names_in(*other, "w/d" + std::to_string(100 + i) + "/").value_or(Names{}), Names{"f"}) << i;
+  }
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ TEST(KeyScale, HasNoCutsWhereThereIsNoScale) {
 }
 
 TEST(WalkCursor, RelationsOfFolders) {
-  WalkCursor walk("t/", "t/c/x", "token", 5);
+  WalkCursor walk("t/", "t/c/x", "token", 5, nullptr);
   EXPECT_EQ(walk.relation("t/a/"), Relation::kLastPage);
   EXPECT_EQ(walk.relation("t/c/"), Relation::kFrontier);
   EXPECT_EQ(walk.relation("t/d/"), Relation::kAhead);

@@ -42,7 +42,7 @@ class WalkingStore final : public store::ObjectStore {
       if (walked(name) <= after || groups.contains(name)) continue;
       if (page.objects.size() + page.prefixes.size() == std::min(request.max_keys, most_keys)) {
         page.truncated = true;
-        return page;
+        return sorted(std::move(page));
       }
       page.continuation = name;
       if (slash == std::string::npos) {
@@ -55,7 +55,7 @@ class WalkingStore final : public store::ObjectStore {
     }
     page.continuation = endless ? "zz" : "";
     page.truncated = endless;
-    return page;
+    return sorted(std::move(page));
   }
 
   void write(const std::string& key) {
@@ -72,6 +72,15 @@ class WalkingStore final : public store::ObjectStore {
   bool endless = false;
 
  private:
+  /// As the parser of S3's answers does.
+  static store::ListPage sorted(store::ListPage page) {
+    const auto by_key = [](const auto& a, const auto& b) { return a.key < b.key; };
+    page.reordered = !std::is_sorted(page.objects.begin(), page.objects.end(), by_key) ||
+                     !std::is_sorted(page.prefixes.begin(), page.prefixes.end());
+    std::sort(page.objects.begin(), page.objects.end(), by_key);
+    std::sort(page.prefixes.begin(), page.prefixes.end());
+    return page;
+  }
   static std::string walked(std::string key) {
     std::replace(key.begin(), key.end(), '/', '\1');
     return key;

@@ -36,7 +36,7 @@ class FakeView final : public catalog::View {
   }
 
   Result<void> list(const RequestContext& ctx, const std::string& prefix, std::string_view after,
-                    const std::function<bool(const catalog::ListedName&)>& visit, Nanos* valid) override {
+                    const std::function<bool(const catalog::ListedName&)>& visit, catalog::Told* told) override {
     ++calls;
     TRY(refresh(ctx));
     std::map<std::string, catalog::Entry> children;
@@ -49,7 +49,7 @@ class FakeView final : public catalog::View {
         else children.insert_or_assign(rest.substr(0, slash), folder_locked(prefix + rest.substr(0, slash + 1)));
       }
       if (children.empty() && prefix != root_) return fail(ErrorCode::kNotFound);
-      if (valid != nullptr) *valid = left();
+      if (told != nullptr) *told = {left(), 1};
     }
     for (auto at = after.empty() ? children.begin() : children.upper_bound(std::string(after)); at != children.end(); ++at) {
       if (list_fails_after && (*list_fails_after)-- <= 0) return fail(ErrorCode::kThrottled, "slow down");

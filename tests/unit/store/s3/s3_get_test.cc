@@ -1,5 +1,7 @@
 // GET and HEAD: what is asked for, and what is accepted as an answer.
 
+#include <thread>
+
 #include "store/s3/s3_body.h"
 #include "unit/store/s3/s3_testing.h"
 
@@ -64,6 +66,27 @@ TEST(S3Get, WholeSmallObjectIsVerifiedByItsStoredChecksum) {
       }
     }
   }
+}
+
+TEST(S3Get, ManyBodiesAtOnceAreKeptBackAllTheSame) {
+  constexpr std::size_t kSize = 8U << 20U;
+  const std::string sent(kSize, 'x');
+  const std::string sum = checksum_of("crc32c", std::string(kSize - 1, 'x') + "y");
+  Scripted s([&](TinyConnection& c, const TinyRequest&) {
+    return c.answer(200, etag_header() + "x-amz-checksum-crc32c: " + sum + "\r\n", sent);
+  });
+  auto& store = s.store();
+  std::vector<std::thread> readers;
+  std::atomic<int> refused{0};
+  for (int i = 0; i < 12; ++i) {  // 96 MiB
+    readers.emplace_back([&] {
+      StringSink sink;
+      const auto info = store.get_range({}, "k", kEtag, kSize, {0, kSize}, sink);
+      refused += static_cast<int>(!info && info.error().code() == ErrorCode::kCorrupt && sink.text.empty());
+    });
+  }
+  for (auto& reader : readers) reader.join();
+  EXPECT_EQ(refused, 12);
 }
 
 TEST(S3Get, OverTlsABodyIsPassedOnAsItComesAndComparedAtItsEnd) {
