@@ -34,6 +34,8 @@ constexpr auto kPreparePatience = std::chrono::seconds(30);
 constexpr auto kAttachPatience = std::chrono::seconds(30);
 constexpr auto kDaemonPatience = std::chrono::seconds(15);
 constexpr auto kEndPatience = Millis(3000);
+/// A mount that nobody uses has gone this soon after it was detached.
+constexpr auto kDetachPatience = Millis(500);
 
 /// The daemon that a mount goes to.
 struct Attached {
@@ -115,6 +117,19 @@ void warn_of_ignored(const Settings& settings, const json& prepared) {
   }
 }
 
+/// The daemon that -f started may serve other mounts by now: it goes on until they are gone, or until the next Ctrl-C.
+void wait_for_child(const Attached& attached, int signals, bool ends) {
+  if (!ends) say("note: the daemon of this cache still serves other mounts; Ctrl-C again ends it and unmounts them");
+  std::array<pollfd, 2> polled{pollfd{signals, POLLIN, 0}, pollfd{attached.process.get(), POLLIN, 0}};
+  while (attached.process.valid() && polled[1].revents == 0) {
+    if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) break;
+    signalfd_siginfo info{};
+    if ((polled[0].revents & POLLIN) != 0 && ::read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+      ::kill(attached.child, SIGTERM);
+  }
+  ::waitpid(attached.child, nullptr, 0);
+}
+
 /// -f: until Ctrl-C, which unmounts, or until the mount has gone.
 Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path, int signals) {
   std::thread waiter;
@@ -122,9 +137,11 @@ Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path,
   if (::pipe(ends.data()) != 0) return fail(errno_error(errno, "pipe"));
   const admin::UniqueFd gone(ends[0]);
   admin::UniqueFd tell(ends[1]);
+  bool daemon_ends = true;
   waiter = std::thread([&] {
-    (void)attached.client->call({{"command", "wait_gone"}, {"mount", id}, {"timeout_ms", -1}}, {}, {},
-                                std::chrono::hours(24 * 3650));
+    const auto answer = attached.client->call({{"command", "wait_gone"}, {"mount", id}, {"timeout_ms", -1}}, {}, {},
+                                              std::chrono::hours(24 * 3650));
+    if (answer) daemon_ends = answer->value("ends", true);
     tell.reset();
   });
   Result<void> result;
@@ -149,7 +166,7 @@ Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path,
   }
   if (!result) ::shutdown(attached.client->fd(), SHUT_RDWR);
   waiter.join();
-  if (attached.child > 0) ::waitpid(attached.child, nullptr, 0);
+  if (attached.child > 0) wait_for_child(attached, signals, daemon_ends);
   return result;
 }
 
@@ -157,12 +174,16 @@ Result<void> stay(Attached& attached, std::uint64_t id, const std::string& path,
 bool asks_to_write(std::string_view words) { return fmt::format(",{},", words).find(",rw,") != std::string::npos; }
 
 /// Holds back what Ctrl-C and the like send, for as long as it lives: a process that dies between mount(2) and the daemon's
-/// answer would leave a mount that nobody serves.
+/// answer would leave a mount that nobody serves. Ignored signals stay ignored: nohup, and a shell that starts us in the
+/// background of a script, have said that they shall not end us.
 class HeldSignals {
  public:
   HeldSignals() {
     sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction now{};
+      if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set_, signal);
+    }
     ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
   }
   ~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -172,9 +193,17 @@ class HeldSignals {
   [[nodiscard]] const sigset_t& set() const { return set_; }
   [[nodiscard]] bool any_came() const {
     sigset_t pending;
+    sigset_t ours;
     sigemptyset(&pending);
     ::sigpending(&pending);
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGHUP) == 1;
+    ::sigandset(&ours, &pending, &set_);
+    return ::sigisemptyset(&ours) == 0;
+  }
+  /// Those that came have had their effect: the end of this object must not let them kill us.
+  void take() const {
+    const timespec none{};
+    while (::sigtimedwait(&set_, nullptr, &none) > 0) {
+    }
   }
 
  private:
@@ -183,8 +212,8 @@ class HeldSignals {
 };
 
 /// What is done once the daemon has seen the store: mount, hand the descriptor over, see that the mount answers.
-Result<void> put_up(const Invocation& invocation, const fuse::MountRequest& request, Attached& attached) {
-  const HeldSignals held;
+Result<void> put_up(const Invocation& invocation, const fuse::MountRequest& request, Attached& attached,
+                    const HeldSignals& held) {
   TRY_ASSIGN(auto mounted, fuse::mount_fuse(request));
   if (!mounted.privileged) say("note: mounted through fusermount3: kernel read-ahead stays small and passthrough is off");
   admin::UniqueFd signals;
@@ -239,7 +268,9 @@ Result<void> cmd_mount(const Invocation& invocation) {
   if (done) {
     if (ran_before && !attached.started) warn_of_ignored(settings, attached.prepared);
     if (attached.prepared.value("empty", false)) say(fmt::format("note: there is nothing at {} yet", url.text()));
-    done = put_up(invocation, request, attached);
+    const HeldSignals held;
+    done = put_up(invocation, request, attached, held);
+    if (!done) held.take();  // the reason is said, and a daemon that was started for it is let go
   }
   if (!done) let_go(attached);
   return done;
@@ -275,10 +306,15 @@ Result<void> cmd_umount(const Invocation& invocation) {
   TRY(fuse::unmount(path, invocation.lazy));
   bool ended = false;
   if (client) {
-    auto gone = client->call({{"command", "wait_gone"}, {"mount", located->admin.mount_id}}, {}, {}, std::chrono::seconds(40));
+    json request{{"command", "wait_gone"}, {"mount", located->admin.mount_id}};
+    if (invocation.lazy) request["timeout_ms"] = kDetachPatience.count();
+    auto gone = client->call(request, {}, {}, std::chrono::seconds(40));
     // A daemon that ends with its last mount may be gone before it answers: that is what was asked for.
     const bool ending = gone ? gone->value("ends", false) : gone.error().code() == ErrorCode::kCancelled;
-    if (!gone && !ending) return fail(gone.error());
+    const bool used = invocation.lazy && !gone && gone.error().code() == ErrorCode::kTimeout;
+    if (used)
+      say(fmt::format("note: '{}' is detached; programs still use it and are served until they close their files", given));
+    if (!gone && !ending && !used) return fail(gone.error());
     ended = ending && wait_for_end(process, kDaemonPatience);
   }
   report(path, false, ended);

@@ -67,7 +67,8 @@ constexpr std::array kTable{
     OptionSpec{"dir-mode", "mount.dir-mode", Kind::kMode, "0755", "BITS", "permission bits of folders, octal", kView,
                kMountScope},
     OptionSpec{"o", "mount.options", Kind::kWords, "", "WORDS",
-               "mount options such as ro,allow_other; options of this list also as name=value", kView, kMountScope},
+               "mount options such as ro,allow_other (root's mounts always are); options of this list also as name=value", kView,
+               kMountScope},
     OptionSpec{"ttl", "mount.ttl", Kind::kFreshness, "60s", "TIME",
                "how long names and attributes are believed: a duration, 'immutable' or 'strict' (ask at each open)", kView,
                kMountScope},
@@ -84,7 +85,7 @@ constexpr std::array kTable{
     OptionSpec{"debug_s3", "log.debug-s3", Kind::kSwitch, "false", "", "one log line for each request to the store", kLog,
                kBothScopes},
     OptionSpec{"metrics", "log.metrics", Kind::kListen, "off", "ADDRESS:PORT",
-               "serve Prometheus metrics at /metrics on a loopback address; port 0 takes a free one", kLog, kBothScopes},
+               "serve Prometheus metrics at /metrics on an IPv4 loopback address; port 0 takes a free one", kLog, kBothScopes},
 };
 
 /// "no_sign_request" and "no-sign-request" name the same flag.

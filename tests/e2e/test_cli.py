@@ -353,6 +353,24 @@ def test_umount_of_a_mount_in_use_names_the_way_out(desk, tmp_path):
         harness.wait_for(lambda: not harness.is_mounted(desk.mnt), 10, "the mount to be detached")
         assert keep.read(1) == "x", "who has it open is served on"
     assert lazy.wait(20) == 0
+    harness.wait_for(lambda: not desk.daemons(), 15, "the daemon to end")
+    desk.check_clean()
+
+
+def test_a_lazy_umount_does_not_wait_for_its_users(desk, tmp_path):
+    """It waited for half a minute and then called what it had done a failure."""
+    (tmp_path / "f").write_text("x" * 100)
+    desk.mount(f"file://{tmp_path}")
+    with open(desk.mnt / "f") as keep:
+        begin = time.monotonic()
+        result = desk.run("umount", "-l", desk.mnt, "--json")
+        assert result.returncode == 0 and time.monotonic() - begin < 10 * harness.SLOW, result.stderr
+        assert json.loads(result.stdout) == {"mount_point": str(desk.mnt), "was_dead": False, "daemon_ended": False}
+        assert result.stderr == f"thermo: note: '{desk.mnt}' is detached; programs still use it and are served until they close their files\n"
+        assert not harness.is_mounted(desk.mnt) and keep.read(1) == "x"
+    harness.wait_for(lambda: not desk.daemons(), 15, "the daemon to end")
+    desk.mount(f"file://{tmp_path}")
+    assert desk.run("umount", "-l", desk.mnt).stderr == "", "nobody uses it"
     desk.check_clean()
 
 
@@ -421,6 +439,37 @@ def test_foreground_on_a_daemon_that_runs_already(desk, tmp_path):
     assert process.wait(20) == 0
     assert os.listdir(other) == [] and not harness.is_mounted(desk.mnt)
     desk.done("umount", other)
+    desk.check_clean()
+
+
+def test_foreground_whose_daemon_got_other_mounts(desk, tmp_path):
+    """It waited for its daemon, which served on, deaf to every further Ctrl-C."""
+    process = start_foreground(desk, f"file://{tmp_path}")
+    other = desk.folder / "other"
+    other.mkdir()
+    desk.done("mount", f"file://{tmp_path}", other, "--cache", desk.cache)
+    process.send_signal(signal.SIGINT)
+    harness.wait_for(lambda: not harness.is_mounted(desk.mnt), 10, "the unmount")
+    time.sleep(0.5)
+    assert process.poll() is None and os.listdir(other) == [], "the other mount is served on"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20 * harness.SLOW)
+    assert process.returncode == 0
+    assert err.count("thermo: note: the daemon of this cache still serves other mounts; Ctrl-C again ends it and unmounts them\n") == 1, err
+    desk.check_clean()
+
+
+def test_signals_that_are_ignored_stay_ignored(desk, tmp_path):
+    """As nohup does it, and a shell for what a script starts in the background."""
+    ignored = (signal.SIGHUP, signal.SIGINT)
+    process = start_foreground(desk, f"file://{tmp_path}", preexec_fn=lambda: [signal.signal(one, signal.SIG_IGN) for one in ignored])
+    for one in ignored:
+        process.send_signal(one)
+    time.sleep(0.5)
+    assert process.poll() is None and harness.is_mounted(desk.mnt)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20 * harness.SLOW)
+    assert process.returncode == 0, err
     desk.check_clean()
 
 

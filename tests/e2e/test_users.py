@@ -143,7 +143,8 @@ def test_a_member_of_the_group_does_not_get_roots_rights(user, shop, desk, therm
     """Folders and key files are opened by the daemon: through it a member must not read what only root may."""
     endpoint = ["--endpoint", shop.url]
     desk.mount("s3://tables", *endpoint)
-    os.chown(desk.cache, 0, thermo_group)
+    info = desk.cache.stat()
+    assert (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) == (0, thermo_group, 0o750)
     (desk.folder / "private").mkdir(mode=0o700)
     (desk.folder / "private/f").write_text("for root only")
     user.groups = f"--groups={thermo_group}"
@@ -192,6 +193,18 @@ def test_what_is_not_installed_is_named_with_its_command(user, shop):
         assert result.returncode == 1
         assert result.stderr == "thermo: /dev/fuse is missing: run modprobe fuse; in a container give it --device /dev/fuse\n"
         user.check_clean()
+
+
+@pytest.mark.parametrize("name", ["INT", "HUP", "TERM"])
+def test_interrupted_while_it_mounts(user, shop, name):
+    """Between the mount and the daemon's answer: the mount is taken back and that is said. The signal killed before a word."""
+    tools = user.folder / "tools"
+    tools.mkdir()
+    helper = tools / "fusermount3"
+    helper.write_text(f'#!/bin/sh\nkill -{name} $PPID\nexec {shutil.which("fusermount3")} "$@"\n')
+    helper.chmod(0o755)
+    sentence = user.refused("mount", "s3://tables", user.mnt, "--endpoint", shop.url, env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    assert sentence == f"thermo: interrupted: '{user.mnt}' is not mounted"
 
 
 def test_a_closed_device_is_named(user, shop):

@@ -15,10 +15,7 @@ class MetricsPageImpl final : public MetricsPage {
   MetricsPageImpl(ListenAddress address, std::unique_ptr<net::HttpServer> server)
       : address_(std::move(address)), server_(std::move(server)) {}
   ~MetricsPageImpl() override { server_->stop(); }
-  std::string address() const override {
-    const bool v6 = address_.host.find(':') != std::string::npos;
-    return fmt::format("{}{}{}:{}", v6 ? "[" : "", address_.host, v6 ? "]" : "", server_->port());
-  }
+  std::string address() const override { return fmt::format("{}:{}", address_.host, server_->port()); }
 
  private:
   const ListenAddress address_;
@@ -52,13 +49,12 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   if (colon == std::string_view::npos) return bad("has no port");
   ListenAddress address;
   std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.starts_with('[') || host.find(':') != std::string_view::npos) return bad("is an IPv6 address; the page has IPv4 only");
   const std::string_view port = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (error != std::errc() || end != port.data() + port.size()) return bad("has no port between 0 and 65535");
   if (host == "localhost") host = "127.0.0.1";
-  if (!host.starts_with("127.") && host != "::1")
-    return bad("is not a loopback address (the page has no access control; put a proxy in front)");
+  if (!host.starts_with("127.")) return bad("is not a loopback address (the page has no access control; put a proxy in front)");
   address.host = host;
   return address;
 }

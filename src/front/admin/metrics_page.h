@@ -17,8 +17,8 @@ struct ListenAddress {
   std::uint16_t port = 0;
   auto operator<=>(const ListenAddress&) const = default;
 };
-/// "127.0.0.1:9100", "localhost:9100", "[::1]:0". kInvalidArgument for other forms and for addresses that are not loopback: the
-/// page has no access control.
+/// "127.0.0.1:9100", "localhost:0". kInvalidArgument for other forms, for IPv6 (the HTTP server listens on IPv4 only) and for
+/// addresses that are not loopback: the page has no access control.
 [[nodiscard]] Result<ListenAddress> parse_listen_address(std::string_view text);
 
 /// Serves until destroyed.

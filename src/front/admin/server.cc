@@ -215,6 +215,16 @@ class ServerImpl final : public Server {
   bool stopping_ GUARDED_BY(mutex_) = false;
 };
 
+/// A folder as the daemon makes it for root (root's, 0750) lets nobody else in: members of the group, who may command, may pass.
+/// One that has another group or mode is as somebody wanted it.
+void let_pass(const std::string& folder, gid_t group) {
+  struct stat info{};
+  if (::geteuid() != 0 || ::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
+  if (info.st_uid != 0 || info.st_gid != 0 || (info.st_mode & 07777) != 0750) return;
+  if (::lchown(folder.c_str(), static_cast<uid_t>(-1), group) != 0)
+    log::warn("cannot open '{}' to the group {}: members of it cannot reach the admin socket", folder, group);
+}
+
 Result<UniqueFd> listen_on(const ServerOptions& options) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -234,6 +244,7 @@ Result<UniqueFd> listen_on(const ServerOptions& options) {
   const gid_t group = find_group(options.group);
   if (group != static_cast<gid_t>(-1) && ::lchown(options.path.c_str(), static_cast<uid_t>(-1), group) == 0) {
     if (::chmod(options.path.c_str(), 0660) != 0) return fail(errno_error(errno, "open the admin socket to its group"));
+    let_pass(options.path.substr(0, options.path.rfind('/')), group);
   }
   if (::listen(socket.get(), 64) != 0) return fail(errno_error(errno, "listen on the admin socket"));
   return socket;

@@ -57,8 +57,10 @@ class Handler {
 };
 
 struct ServerOptions {
-  std::string path;                  ///< at most 107 bytes; an old socket there is replaced
-  std::string group = "thermo";      ///< may connect too when it exists (0660), else the owner only (0600)
+  std::string path;  ///< at most 107 bytes; an old socket there is replaced
+  /// May connect too when it exists (0660), else the owner only (0600). A folder of the socket that is root's alone (root:root,
+  /// 0750) becomes this group's.
+  std::string group = "thermo";
   std::size_t max_connections = 64;  ///< beyond it: a "busy" error and close
 };
 

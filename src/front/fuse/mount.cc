@@ -144,8 +144,14 @@ Result<bool> clear_dead_mount(const std::string& path) {
   for (int layers = 0; layers < 16 && is_dead(path); ++layers) {
     TRY_ASSIGN(const auto canonical, canonical_mount_path(path));
     const auto there = mount_at(canonical);
+    if (!there) continue;  // somebody else was quicker: look again
+    if (there->type != kFsType) {
+      return fail(ErrorCode::kBusy, quoted(path) + " holds a dead mount of another program (" + quoted(there->source) +
+                                        ", type " + there->type + "); clear it with `umount -l " + path +
+                                        "`, or choose another folder");
+    }
     TRY(detach_dead(canonical));
-    log::warn("{} was left by a daemon that died{}: detached it", canonical, there ? " (" + there->source + ")" : std::string());
+    log::warn("{} was left by a daemon that died ({}): detached it", canonical, there->source);
     cleared = true;
   }
   return cleared;

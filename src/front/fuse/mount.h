@@ -38,8 +38,9 @@ struct Mounted {
 /// the path is free.
 [[nodiscard]] Result<void> unmount(const std::string& path, bool lazy);
 
-/// True when `path` was a mount whose daemon is dead (statfs answers ENOTCONN); it is detached then and a warning says so. False
-/// for anything else, also where nothing is mounted.
+/// True when `path` was a mount of ours whose daemon is dead (statfs answers ENOTCONN); it is detached then and a warning says
+/// so. kBusy when the dead mount is another program's, which may have its own way to mend it. False for anything else, also where
+/// nothing is mounted.
 [[nodiscard]] Result<bool> clear_dead_mount(const std::string& path);
 
 /// The path as /proc/self/mountinfo writes it: absolute and without symlinks, also where the mount itself is dead. kNotFound.

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "front/admin/metrics_page.h"
+
 namespace thermo::admin {
 namespace {
 
@@ -33,6 +35,20 @@ TEST(AdminProtocol, NumbersMustBeWholeAndInBounds) {
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument);
   }
+}
+
+TEST(MetricsPage, ListensOnLoopbackOfIPv4Only) {
+  EXPECT_EQ(*parse_listen_address("127.0.0.1:9100"), (ListenAddress{"127.0.0.1", 9100}));
+  EXPECT_EQ(*parse_listen_address("localhost:0"), (ListenAddress{"127.0.0.1", 0}));
+  // [::1] was taken, and failed only when the daemon tried to listen there.
+  for (const char* text : {"[::1]:9100", "::1:9100", "[::1]:0"}) {
+    const auto refused = parse_listen_address(text);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(refused.error().message().find("IPv4 only"), std::string_view::npos) << refused.error().message();
+  }
+  for (const char* text : {"9100", "0.0.0.0:9100", "127.0.0.1:", "127.0.0.1:65536", "[::1]"})
+    EXPECT_FALSE(parse_listen_address(text)) << text;
 }
 
 TEST(AdminProtocol, NestingIsBounded) {

@@ -3,6 +3,7 @@
 #include "front/fuse/mount.h"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -83,6 +84,24 @@ TEST_F(Mount, ADeadMountIsReplaced) {
   EXPECT_FALSE(*clear_dead_mount(dir.path()));
   EXPECT_FALSE(*clear_dead_mount("/tmp"));
   EXPECT_FALSE(*clear_dead_mount(dir.path() + "-not-there"));
+}
+
+// It was detached like one of ours; sshfs with `reconnect`, say, would have come back.
+TEST_F(Mount, ADeadMountOfAnotherProgramIsLeftAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mount(2) needs root";
+  {
+    const UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+    const std::string data = "fd=" + std::to_string(device.get()) + ",rootmode=40000,user_id=0,group_id=0";
+    ASSERT_EQ(::mount("theirs", dir.path().c_str(), "fuse.other", MS_NOSUID | MS_NODEV, data.c_str()), 0) << errno;
+  }
+  const auto cleared = clear_dead_mount(dir.path());
+  const auto text = refusal(dir.path(), ErrorCode::kBusy);
+  const bool there = mount_at(dir.path()).has_value();
+  ::umount2(dir.path().c_str(), MNT_DETACH);
+  EXPECT_TRUE(there);
+  ASSERT_FALSE(cleared.has_value());
+  EXPECT_EQ(cleared.error().code(), ErrorCode::kBusy);
+  EXPECT_TRUE(has(text, "fuse.other") && has(text, "'theirs'") && has(text, "`umount -l " + dir.path() + "`")) << text;
 }
 
 TEST_F(Mount, ADeadMountIsUnmountedByItsPath) {
