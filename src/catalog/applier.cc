@@ -36,7 +36,9 @@ Result<Applier::Outcome> Applier::name(const RequestContext& ctx, const std::str
     ChangeSet changes(knowledge_, shared_);
     bool exists = false;
     TRY_ASSIGN(const auto listed, knowledge_.listing_since(std::string(parent_prefix(path)), {}, /*may_wait=*/true));
-    outcome.overtaken = listed > facts.started || vouching_.overtakes(parent_prefix(path), false, facts.started);
+    // Below it too: where the folder is said to be gone, all that is being told of it would go.
+    const bool told_below = facts.folder && !*facts.folder && vouching_.overtakes(path + "/", true, facts.started);
+    outcome.overtaken = told_below || listed > facts.started || vouching_.overtakes(parent_prefix(path), false, facts.started);
     if (outcome.overtaken) return {};
     if (facts.folder && *facts.folder) {
       exists = true;

@@ -1,6 +1,7 @@
 // Applier::page: a page of a listing against what was known of its stretch of keys.
 
 #include <algorithm>
+#include <set>
 
 #include "catalog/change_set.h"
 #include "catalog/page_order.h"
@@ -58,14 +59,22 @@ PageContent read_page(const Coverage& coverage, const store::ListPage& page) {
 /// One page inside the writer's turn.
 class PageDiff {
  public:
-  PageDiff(Knowledge& knowledge, ChangeSet& changes, Stamps& stamps, const Coverage& coverage, const PageContent& content)
-      : knowledge_(knowledge), changes_(changes), stamps_(stamps), coverage_(coverage), content_(content) {}
+  PageDiff(Applier& applier, ChangeSet& changes, const Coverage& coverage, const PageContent& content)
+      : knowledge_(applier.knowledge_),
+        stamps_(applier.shared_.stamps),
+        vouching_(applier.vouching_),
+        changes_(changes),
+        coverage_(coverage),
+        content_(content) {}
 
   Result<void> run() {
     TRY(diff_folders());
+    if (overtaken_) return {};
     TRY(diff_files());
     return seal_continued();
   }
+  /// Nothing of the page may be written down.
+  [[nodiscard]] bool overtaken() const { return overtaken_; }
 
  private:
   [[nodiscard]] std::string from() const {
@@ -74,9 +83,19 @@ class PageDiff {
   [[nodiscard]] bool past_end(std::string_view key) const {
     return !key.starts_with(coverage_.prefix) || (!coverage_.until.empty() && key > coverage_.until);
   }
-  /// Listed by a request that began later than this one: what we hold of it is older.
-  [[nodiscard]] bool in_newer_folder(std::string_view key) const {
-    return std::any_of(newer_.begin(), newer_.end(), [&](const std::string& folder) { return key.starts_with(folder); });
+  /// Told by a request that began later than this one: what we hold of it is older.
+  [[nodiscard]] bool is_newer(std::string_view key) const {
+    return is_direct_newer(key) ||
+           std::any_of(newer_.begin(), newer_.end(), [&](const std::string& folder) { return key.starts_with(folder); });
+  }
+  /// By a listing of its folder, which knows no more than the names directly in it.
+  [[nodiscard]] bool is_direct_newer(std::string_view path) const {
+    if (path.ends_with('/')) path.remove_suffix(1);
+    return direct_newer_.contains(parent_prefix(path));
+  }
+  void note_newer(const std::string& folder, const FolderRecord& record) {
+    if (record.sealed_at > coverage_.started) newer_.push_back(folder);
+    else if (record.listed_at > coverage_.started) direct_newer_.insert(folder);
   }
 
   Result<void> diff_folders() {
@@ -118,12 +137,12 @@ class PageDiff {
 
   Result<void> found_folder(const std::string& folder, const std::optional<FolderRecord>& known) {
     FolderRecord record;
-    if (known && std::max(known->listed_at, known->sealed_at) > coverage_.started) {
-      newer_.push_back(folder);
-      if (!known->exists()) return {};
-    }
+    if (known) note_newer(folder, *known);
     if (known && known->exists()) {
       record = *known;
+    } else if (is_direct_newer(folder)) {
+      newer_.push_back(folder);  // gone since, and all below it
+      return {};
     } else {
       TRY_ASSIGN(record, changes_.ensure_folder(folder, coverage_.started));
     }
@@ -143,10 +162,16 @@ class PageDiff {
   }
 
   Result<void> lost_folder(const std::string& folder, const FolderRecord& record) {
+    note_newer(folder, record);
+    // It exists for somebody who asked later. What he does not know is what was below it before: that goes by its own keys.
+    if (coverage_.deep && (ChangeSet::newer(record, coverage_.started) || is_direct_newer(folder))) return {};
     if (ChangeSet::newer(record, coverage_.started)) {
       newer_.push_back(folder);
       return {};
     }
+    // Somebody who asked later is being told of it: it can neither be removed nor vouched for.
+    overtaken_ = overtaken_ || vouching_.overtakes(folder, true, coverage_.started);
+    if (overtaken_) return {};
     if (!coverage_.deep) return changes_.remove_subtree(folder, coverage_.started);
     if (!covers_whole(coverage_, folder)) return {};
     doubt(std::string_view(folder).substr(0, folder.size() - 1));
@@ -187,7 +212,7 @@ class PageDiff {
     Result<void> outcome;
     const auto add_next = [&]() -> Result<void> {
       const store::ObjectInfo& info = **next++;
-      return in_newer_folder(info.key) ? Result<void>() : changes_.add_file(info, look(info.key));
+      return is_newer(info.key) ? Result<void>() : changes_.add_file(info, look(info.key));
     };
     TRY(knowledge_.kv().scan(file_key(knowledge_.store(), from()),
                              [&](std::string_view db_key, std::string_view value, io::KvStore::Cursor& cursor) {
@@ -209,7 +234,7 @@ class PageDiff {
                                while (outcome && next != content_.files.end() && (*next)->key < key) outcome = add_next();
                                if (!outcome) return false;
                                const bool listed = next != content_.files.end() && (*next)->key == key;
-                               const bool keep = record->checked_at > coverage_.started || in_newer_folder(key);
+                               const bool keep = record->checked_at > coverage_.started || is_newer(key);
                                if (listed && !keep) outcome = changes_.update_file(**next, *record, look(key), /*note=*/false);
                                if (!listed && !keep) {
                                  doubt(key);
@@ -224,11 +249,14 @@ class PageDiff {
   }
 
   Knowledge& knowledge_;
-  ChangeSet& changes_;
   Stamps& stamps_;
+  const Vouching& vouching_;
+  ChangeSet& changes_;
   const Coverage& coverage_;
   const PageContent& content_;
-  std::vector<std::string> newer_;
+  bool overtaken_ = false;
+  std::vector<std::string> newer_;                   // folders of which all is newer
+  std::set<std::string, std::less<>> direct_newer_;  // of which the names directly in them are
 };
 
 Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage& coverage, const store::ListPage& page,
@@ -248,7 +276,16 @@ Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage
       return {};
     };
     TRY_ASSIGN(const auto newest, knowledge_.listing_since(coverage.prefix, {}, /*may_wait=*/true));
-    outcome.overtaken = newest > coverage.started || vouching_.overtakes(coverage.prefix, coverage.deep, coverage.started);
+    // Or the folder above was listed later, and without it.
+    const auto known = changes.folder(coverage.prefix);
+    if (!known) return fail(known.error());
+    const bool gone = !coverage.prefix.empty() && !knowledge_.is_root(coverage.prefix) && !(*known && (*known)->exists());
+    WallNanos above = 0;
+    if (gone) {
+      TRY_ASSIGN(above, knowledge_.listing_since(parent_prefix(folder_path(coverage.prefix)), {}, /*may_wait=*/true));
+    }
+    outcome.overtaken =
+        std::max(newest, above) > coverage.started || vouching_.overtakes(coverage.prefix, coverage.deep, coverage.started);
     if (outcome.overtaken) return {};
     outcome.nothing_there = coverage.whole() && !content.anything;
     if (outcome.nothing_there && !knowledge_.is_root(coverage.prefix)) {
@@ -257,7 +294,10 @@ Result<Applier::Outcome> Applier::page(const RequestContext& ctx, const Coverage
     }
     // The root of a mount is listed even where there is nothing.
     TRY_ASSIGN(auto record, changes.ensure_folder(coverage.prefix, outcome.nothing_there ? 0 : coverage.started));
-    TRY(PageDiff(knowledge_, changes, shared_.stamps, coverage, content).run());
+    PageDiff diff(*this, changes, coverage, content);
+    TRY(diff.run());
+    outcome.overtaken = diff.overtaken();
+    if (outcome.overtaken) return {};
     if (completion) {
       WallNanos& told = coverage.deep ? record.sealed_at : record.listed_at;
       told = std::max(told, completion->since);
