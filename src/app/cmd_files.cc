@@ -19,6 +19,15 @@ using nlohmann::json;
 
 constexpr auto kPatience = std::chrono::minutes(2);
 
+/// What one request asks at most, so that it and its answer fit into a line of the socket (4 MiB), bytes grown threefold by
+/// encoding. The answer to `stat` has each path three times, and for the longest prefix 6 KiB more of it.
+struct Batch {
+  std::size_t paths = 0;
+  std::size_t bytes = 0;
+};
+constexpr Batch kStatBatch{250, 128 << 10};
+constexpr Batch kTreeBatch{100'000, 1 << 20};
+
 std::string share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? "100%" : fmt::format("{}%", part * 100 / whole);
 }
@@ -36,6 +45,37 @@ std::uint64_t number(const json& value, const char* name) { return value.value(n
 Result<json> ask(const PathGroup& group, const char* command, const admin::ProgressSink& progress) {
   TRY_ASSIGN(const auto client, admin::connect_client(group.mount.admin.socket));
   return client->call(path_request(command, group), {}, progress, kPatience);
+}
+
+/// The paths of `group`, cut up.
+std::vector<PathGroup> batches(const PathGroup& group, const Batch& most) {
+  std::vector<PathGroup> cut;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < group.given.size(); ++i) {
+    const std::size_t size = group.relative[i].size();
+    if (cut.empty() || cut.back().given.size() >= most.paths || bytes + size > most.bytes) {
+      cut.push_back({group.mount, {}, {}});
+      bytes = 0;
+    }
+    cut.back().given.push_back(group.given[i]);
+    cut.back().relative.push_back(group.relative[i]);
+    bytes += size;
+  }
+  return cut;
+}
+
+/// Adds the answer about one batch to that about those before it.
+void add(json& sum, const json& answer) {
+  if (sum.is_null()) sum = json::object();
+  for (const auto& [name, value] : answer.items()) {
+    auto& total = sum[name];
+    if (value.is_array()) {
+      if (total.is_null()) total = json::array();
+      total.insert(total.end(), value.begin(), value.end());
+    } else {
+      total = (total.is_null() ? 0 : total.get<std::uint64_t>()) + value.get<std::uint64_t>();
+    }
+  }
 }
 
 void print(const json& value) { std::cout << admin::to_text(value, 2) << '\n'; }
@@ -136,13 +176,15 @@ Result<void> cmd_stat(const Invocation& invocation) {
   TRY_ASSIGN(const auto groups, group_paths(invocation.positional));
   json all = json::array();
   for (const auto& group : groups) {
-    TRY_ASSIGN(auto answer, ask(group, "stat", {}));
-    auto& entries = answer.at("entries");
-    for (std::size_t i = 0; i < entries.size() && i < group.given.size(); ++i) {
-      if (!invocation.json) print_stat(entries[i], group.given[i]);
-      make_plain(entries[i]);
-      entries[i]["path"] = group.given[i];
-      all.push_back(entries[i]);
+    for (const auto& batch : batches(group, kStatBatch)) {
+      TRY_ASSIGN(auto answer, ask(batch, "stat", {}));
+      auto& entries = answer.at("entries");
+      for (std::size_t i = 0; i < entries.size() && i < batch.given.size(); ++i) {
+        if (!invocation.json) print_stat(entries[i], batch.given[i]);
+        make_plain(entries[i]);
+        entries[i]["path"] = batch.given[i];
+        all.push_back(entries[i]);
+      }
     }
   }
   if (invocation.json) print(all);
@@ -163,9 +205,12 @@ Result<void> cmd_ls(const Invocation& invocation) {
         }
       }
     };
-    TRY_ASSIGN(const auto answer, ask(group, "ls", show));
-    if (const auto skipped = number(answer, "skipped"); skipped > 0)
-      say(fmt::format("note: {} keys of this mount cannot be shown as file names", skipped));
+    std::uint64_t skipped = 0;  // of the mount, as of now
+    for (const auto& batch : batches(group, kTreeBatch)) {
+      TRY_ASSIGN(const auto answer, ask(batch, "ls", show));
+      skipped = number(answer, "skipped");
+    }
+    if (skipped > 0) say(fmt::format("note: {} keys of this mount cannot be shown as file names", skipped));
   }
   if (invocation.json) print(all);
   return {};
@@ -179,26 +224,34 @@ Result<void> cmd_load(const Invocation& invocation) {
   for (const auto& group : groups) {
     ProgressBar bar;
     const auto begin = Clock::system().now();
-    auto answer = ask(group, "load", [&](const json& now) {
-      if (!invocation.json) bar.show(now);
-    });
-    bar.end();
-    if (!answer) return fail(answer.error());
+    json answer;
+    for (const auto& batch : batches(group, kTreeBatch)) {
+      auto part = ask(batch, "load", [&](json now) {
+        if (invocation.json) return;
+        now["files_done"] = number(now, "files_done") + (answer.is_null() ? 0 : number(answer, "files"));
+        for (const char* name : {"files", "bytes", "bytes_done"})
+          now[name] = number(now, name) + (answer.is_null() ? 0 : number(answer, name));
+        bar.show(now);
+      });
+      bar.end();
+      if (!part) return fail(part.error());
+      add(answer, *part);
+    }
     const auto took = Clock::system().now() - begin;
-    for (const auto& failure : answer->at("failures")) {
+    for (const auto& failure : answer.at("failures")) {
       const std::string sentence = fmt::format("'{}': {}", plain(failure.at("key")), failure.value("message", ""));
       if (first.empty()) first = sentence;
       if (!invocation.json) say(sentence);
     }
-    failed += number(*answer, "files_failed");
+    failed += number(answer, "files_failed");
     if (!invocation.json) {
-      fmt::print("{} files, {}: {} were there already; {}\n", number(*answer, "files"), format_size(number(*answer, "bytes")),
-                 format_size(number(*answer, "bytes_present")), format_duration(took));
+      fmt::print("{} files, {}: {} were there already; {}\n", number(answer, "files"), format_size(number(answer, "bytes")),
+                 format_size(number(answer, "bytes_present")), format_duration(took));
     }
-    make_plain(*answer);
-    (*answer)["mount_point"] = group.mount.root;
-    (*answer)["seconds"] = std::chrono::duration<double>(took).count();
-    all.push_back(std::move(*answer));
+    make_plain(answer);
+    answer["mount_point"] = group.mount.root;
+    answer["seconds"] = std::chrono::duration<double>(took).count();
+    all.push_back(std::move(answer));
   }
   if (invocation.json) print(all);
   if (failed > 0) return fail(ErrorCode::kIo, fmt::format("{} files were not loaded; the first: {}", failed, first));
@@ -209,7 +262,11 @@ Result<void> cmd_free(const Invocation& invocation) {
   TRY_ASSIGN(const auto groups, group_paths(invocation.positional));
   json all = json::array();
   for (const auto& group : groups) {
-    TRY_ASSIGN(auto answer, ask(group, "free", {}));
+    json answer;
+    for (const auto& batch : batches(group, kTreeBatch)) {
+      TRY_ASSIGN(const auto part, ask(batch, "free", {}));
+      add(answer, part);
+    }
     if (!invocation.json) fmt::print("freed {} of {} files\n", format_size(number(answer, "bytes")), number(answer, "files"));
     answer["mount_point"] = group.mount.root;
     all.push_back(std::move(answer));

@@ -54,6 +54,7 @@ Result<void> reach_daemon(const Invocation& invocation, const std::string& folde
     auto client = admin::connect_client(socket_path(folder));
     std::optional<Error> trouble;
     if (client) {
+      TRY(admin::check_daemon(**client, socket_path(folder)));  // the request has the user's keys
       attached.process = process_of(**client);
       auto answer = (*client)->call(request, {}, {}, kPreparePatience);
       if (answer) {

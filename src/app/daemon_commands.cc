@@ -286,11 +286,14 @@ Result<void> DaemonCommands::free(admin::Call& call) {
   const auto ctx = context(call, kTreeTimeout);
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
+  ReportPace pace(daemon_.clock());
   const auto drop = [&](const catalog::File& file) -> Result<void> {
     TRY_ASSIGN(const auto freed, daemon_.cache().free(file.version));
     bytes += freed;
     files += freed > 0 ? 1 : 0;
-    return {};
+    if (!pace.due()) return {};
+    if (call.hung_up()) return fail(ErrorCode::kCancelled, "the client is gone");
+    return call.progress({{"files", files}, {"bytes", bytes}});
   };
   for (const auto& path : paths) {
     TRY_ASSIGN(const auto entry, mount->vfs->resolve(ctx, path));

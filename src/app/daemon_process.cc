@@ -47,8 +47,19 @@ void send_stderr_to(const std::string& file) {
 }
 
 Result<void> open_log(const Settings& settings, const std::string& target) {
-  TRY(log::configure({settings.level("log-level"), target}));
-  if (is_file(target)) send_stderr_to(target);
+  std::string place = target;
+  admin::UniqueFd own;
+  // Who gives a file may give a link; in the cache folder none is ours, and it could lead to a file that only we may write.
+  if (is_file(target) && !settings.given("log")) {
+    own.reset(::open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640));
+    if (!own.valid() && errno == ELOOP) {
+      return fail(ErrorCode::kAccessDenied,
+                  fmt::format("the log '{}' is a symbolic link; remove it, or give the file that is meant with --log", target));
+    }
+    if (own.valid()) place = fmt::format("/proc/self/fd/{}", own.get());
+  }
+  TRY(log::configure({settings.level("log-level"), place}));
+  if (is_file(target)) send_stderr_to(place);
   return {};
 }
 
@@ -137,8 +148,10 @@ Result<void> run(const DaemonProcess& process) {
   log::set_level(process.settings.level("log-level"));
   log::set_channel(log::Channel::kFuse, process.settings.on("debug_fuse"));
   log::set_channel(log::Channel::kS3, process.settings.on("debug_s3"));
+  TRY(check_cache_owner(folder));
   TRY_ASSIGN(const auto daemon, Daemon::open(options));
-  // Only now does the cache folder surely exist and belong to us.
+  // Only now does the cache folder surely exist; where it was missing, somebody else may have been quicker to make it.
+  TRY(check_cache_owner(folder));
   const std::string log_place = log_target(process.settings, folder, process.ends_when_idle);
   TRY(open_log(process.settings, log_place));
 

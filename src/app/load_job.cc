@@ -17,7 +17,6 @@ constexpr std::size_t kScratchBytes = cache::kPageBytes;
 constexpr std::size_t kMaxQueued = 256;  // chunks; the walk waits beyond it
 constexpr std::size_t kMaxFailures = 100;
 constexpr auto kChunkTimeout = std::chrono::minutes(5);
-constexpr auto kReportEvery = Millis(200);
 
 /// One file on its way; shared by its chunks.
 struct FileJob {
@@ -35,13 +34,19 @@ class Job {
   Job(const RequestContext& ctx, Daemon& daemon, const MountPtr& mount)
       : ctx_(ctx.at(Priority::kPrefetch)), daemon_(daemon), mount_(mount) {}
 
-  Result<void> plan(const std::vector<catalog::Entry>& entries) {
+  /// Finds out how much there is, which takes its time in a large tree: the report grows meanwhile.
+  Result<void> plan(const std::vector<catalog::Entry>& entries, const std::function<Result<void>(const LoadProgress&)>& report) {
+    ReportPace pace(daemon_.clock());
     for (const auto& entry : entries) {
       TRY(walk_files(ctx_, *mount_->vfs, entry, [&](const catalog::File& file) -> Result<void> {
-        MutexLock lock(mutex_);
-        ++result_.total.files;
-        result_.total.bytes += file.size;
-        return {};
+        LoadProgress now;
+        {
+          MutexLock lock(mutex_);
+          ++result_.total.files;
+          result_.total.bytes += file.size;
+          now = result_.total;
+        }
+        return pace.due() ? report(now) : Result<void>();
       }));
     }
     return {};
@@ -59,7 +64,7 @@ class Job {
       LoadProgress now;
       {
         MutexLock lock(mutex_);
-        if (!finished()) (void)changed_.wait_until(mutex_, daemon_.clock().now() + kReportEvery);
+        if (!finished()) (void)changed_.wait_until(mutex_, daemon_.clock().now() + ReportPace::kEvery);
         now = result_.total;
         if (finished()) break;
       }
@@ -225,7 +230,7 @@ Result<LoadResult> run_load(const RequestContext& ctx, Daemon& daemon, const Mou
                             const std::vector<catalog::Entry>& entries,
                             const std::function<Result<void>(const LoadProgress&)>& report) {
   Job job(ctx, daemon, mount);
-  TRY(job.plan(entries));
+  TRY(job.plan(entries, report));
   return job.run(entries, report);
 }
 

@@ -30,7 +30,8 @@ struct LoadResult {
   std::vector<LoadFailure> failures;  ///< the first 100
 };
 
-/// Loads `entries` of `mount`. `report` is called from one thread about five times a second; an error from it ends the job. A
+/// Loads `entries` of `mount`. `report` is called from one thread about five times a second, while the files are
+/// counted too; an error from it ends the job. A
 /// file that cannot be read, or that does not stay in the cache (full, failed device), is a failure of its own; others go on.
 [[nodiscard]] Result<LoadResult> run_load(const RequestContext& ctx, Daemon& daemon, const MountPtr& mount,
                                           const std::vector<catalog::Entry>& entries,

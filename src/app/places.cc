@@ -74,6 +74,17 @@ Result<std::string> cache_folder(const Settings& settings) {
   return text;
 }
 
+Result<void> check_cache_owner(const std::string& cache_folder) {
+  struct stat info{};
+  // One that is missing is made, and one that cannot be seen cannot be used: both are found out by whoever opens it.
+  if (::lstat(cache_folder.c_str(), &info) != 0 || info.st_uid == 0 || info.st_uid == ::geteuid()) return {};
+  return fail(
+      ErrorCode::kAccessDenied,
+      fmt::format("the cache folder '{}' belongs to another user (uid {}), who could change what is cached there; change its "
+                  "owner (chown -R {} {}), or choose another with --cache",
+                  cache_folder, info.st_uid, ::geteuid(), cache_folder));
+}
+
 std::string socket_path(const std::string& cache_folder) {
   std::string path = cache_folder + "/admin.sock";
   if (path.size() <= kMaxSocketPath) return path;

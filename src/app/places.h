@@ -14,6 +14,9 @@ namespace thermo::app {
 /// kInvalidArgument when there is no home folder.
 [[nodiscard]] Result<std::string> cache_folder(const Settings& settings);
 
+/// kAccessDenied when the folder is there and neither root's nor ours: its owner could put files, links and sockets there.
+[[nodiscard]] Result<void> check_cache_owner(const std::string& cache_folder);
+
 /// "<cache>/admin.sock"; where that is too long for a socket, a name made of its hash in /run/thermo (root),
 /// $XDG_RUNTIME_DIR/thermo or /tmp/thermo-<uid>. Daemon and commands compute the same.
 [[nodiscard]] std::string socket_path(const std::string& cache_folder);

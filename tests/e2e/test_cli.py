@@ -397,6 +397,63 @@ def test_the_socket_answers_garbage_and_goes_on(desk, tmp_path):
     assert (desk.mnt / "f").read_text() == "x"
 
 
+def test_more_paths_than_one_answer_holds(desk, tmp_path):
+    """The answer to all of them in one line was longer than a line may be."""
+    count = 12_000
+    for d in range(24):
+        (tmp_path / f"d{d:02}").mkdir()
+        for f in range(count // 24):
+            (tmp_path / f"d{d:02}/f{f:03}").write_text("x" * (f % 3))
+    desk.mount(f"file://{tmp_path}")
+    paths = [f"mnt/d{d:02}/f{f:03}" for d in range(24) for f in range(count // 24)]
+    entries = desk.json("stat", *paths)
+    assert [entry["path"] for entry in entries] == paths and [entry["size"] for entry in entries] == [f % 3 for _ in range(24) for f in range(count // 24)]
+
+
+def test_paths_longer_than_one_request(desk, tmp_path):
+    """Encoded, all paths together are more than the 4 MiB that a line may have."""
+    deep = tmp_path.joinpath(*["é" * 120] * 4)
+    deep.mkdir(parents=True)
+    names = [f"f{i:03}" for i in range(100)]
+    for name in names:
+        (deep / name).write_text("x")
+    desk.mount(f"file://{tmp_path}")
+    paths = [f"mnt/{deep.relative_to(tmp_path)}/{name}" for name in names] * 16
+    assert [entry["path"] for entry in desk.json("stat", *paths)] == paths
+    assert len(desk.json("ls", *paths)) == len(paths)
+    loaded, = desk.json("load", *paths)
+    assert (loaded["files"], loaded["bytes"], loaded["files_failed"], loaded["failures"]) == (len(paths), len(paths), 0, [])
+    freed, = desk.json("free", *paths)
+    assert freed["files"] == len(names) and freed["mount_point"] == str(desk.mnt)
+
+
+@pytest.mark.parametrize("command", ["load", "free"])
+def test_a_long_walk_reports_from_its_start(desk, sim, command):
+    """A client hears of it, so that it does not give up on a large tree, and one that has gone ends it."""
+    folders = 20
+    for i in range(folders):
+        sim.bulk("tables", f"d{i:02}/", 1000)
+    desk.mount("s3://tables", "--endpoint", sim.url)
+    sim.faults("slowfirst=1:100ms@LIST")
+    request = json.dumps({"command": command, "mount": 1, "paths": [""]}).encode() + b"\n"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(20 * harness.SLOW)
+        s.connect(str(desk.cache / "admin.sock"))
+        s.sendall(request)
+        first = json.loads(s.makefile().readline())
+    if command == "load":
+        assert 0 < first["progress"]["files"] < folders * 1000 and first["progress"]["bytes_done"] == 0, first
+    else:
+        assert first == {"progress": {"files": 0, "bytes": 0}}
+    time.sleep(0.7)
+    asked = sim.requests("LIST")
+    assert asked < folders, "the walk went on for nobody"
+    time.sleep(0.7)
+    assert sim.requests("LIST") == asked
+    sim.faults("")
+    assert desk.json("stat", desk.mnt / "d00/00000000")[0]["type"]
+
+
 # In the foreground
 
 def test_foreground_logs_to_stderr_and_ctrl_c_unmounts(desk, shop):

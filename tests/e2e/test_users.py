@@ -167,6 +167,51 @@ def test_a_cache_folder_of_somebody_else(user, shop, desk):
                  says=[f"cache folder '{desk.cache}' is not writable by user {user.user.pw_uid}", "Permission denied", "change its owner or choose another with --cache"])
 
 
+LISTENER = """
+import socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+print("listening", flush=True)
+while True:
+    peer, _ = server.accept()
+    sys.stdout.write(repr(peer.recv(100_000)) + "\\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("folder_of", ["user", "root"])
+def test_keys_are_told_to_no_strangers_daemon(user, shop, desk, folder_of):
+    """Whoever may write in the cache folder can listen there; the first thing that was sent had the secret key."""
+    desk.cache.mkdir(mode=0o777)
+    desk.cache.chmod(0o777)
+    if folder_of == "user":
+        os.chown(desk.cache, user.user.pw_uid, user.user.pw_gid)
+    listener = subprocess.Popen(user.as_user("/usr/bin/python3", "-c", LISTENER, "admin.sock"), stdout=subprocess.PIPE, text=True, cwd=desk.cache)
+    try:
+        assert listener.stdout.readline() == "listening\n"
+        desk.refused_mount("s3://tables", "--endpoint", shop.url,
+                           says=[f"uid {user.user.pw_uid} listens in the folder '{desk.cache}'", "the keys of this mount", "--cache"])
+    finally:
+        listener.kill()
+        heard = listener.communicate()[0]
+    assert "testtest" not in heard, heard
+
+
+def test_a_daemon_serves_no_cache_folder_of_another_user(user, shop, desk):
+    desk.cache.mkdir(mode=0o755)
+    os.chown(desk.cache, user.user.pw_uid, user.user.pw_gid)
+    desk.refused_mount("s3://tables", "--endpoint", shop.url,
+                       says=[f"the cache folder '{desk.cache}' belongs to another user (uid {user.user.pw_uid})", "chown -R 0 ", "another with --cache"])
+    assert not os.listdir(desk.cache)
+    # Nor does a link there lead root's log elsewhere.
+    os.chown(desk.cache, 0, 0)
+    (desk.folder / "precious").write_text("as it was")
+    (desk.cache / "thermo.log").symlink_to(desk.folder / "precious")
+    desk.refused_mount("s3://tables", "--endpoint", shop.url, says=[f"the log '{desk.cache}/thermo.log' is a symbolic link", "--log"])
+    assert (desk.folder / "precious").read_text() == "as it was"
+
+
 CONF = """
 printf '{line}\\n' > fuse.conf
 mount --bind fuse.conf /etc/fuse.conf

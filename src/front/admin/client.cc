@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,6 +12,7 @@
 
 #include "front/admin/line_channel.h"
 #include "front/admin/protocol.h"
+#include "front/admin/server.h"
 
 namespace thermo::admin {
 namespace {
@@ -70,6 +73,29 @@ Result<std::unique_ptr<Client>> connect_client(const std::string& path) {
     return fail(errno_error(err, fmt::format("connect to the daemon at '{}'", path)));
   }
   return make_client(std::move(socket));
+}
+
+bool may_serve(uid_t daemon, uid_t own, uid_t folder, gid_t socket_group, gid_t group) {
+  if (daemon == 0 || daemon == own) return true;
+  // Only a member of the group can give it a socket, and only a member has a reason to go to somebody else's daemon.
+  return own != 0 && daemon == folder && group != static_cast<gid_t>(-1) && socket_group == group;
+}
+
+Result<void> check_daemon(const Client& client, const std::string& path) {
+  ucred daemon{};
+  socklen_t length = sizeof daemon;
+  if (::getsockopt(client.fd(), SOL_SOCKET, SO_PEERCRED, &daemon, &length) != 0)
+    return fail(errno_error(errno, fmt::format("ask who listens on '{}'", path)));
+  const std::string folder = path.substr(0, path.rfind('/'));
+  struct stat place{};
+  struct stat socket{};
+  const bool seen = ::stat(folder.c_str(), &place) == 0 && ::lstat(path.c_str(), &socket) == 0;
+  const gid_t group = seen ? find_group("thermo") : static_cast<gid_t>(-1);
+  if (may_serve(daemon.uid, ::geteuid(), place.st_uid, socket.st_gid, group)) return {};
+  return fail(ErrorCode::kAccessDenied,
+              fmt::format("uid {} listens in the folder '{}' and would be told the keys of this mount; end that process (pid {}) "
+                          "if it has no business there, or choose a cache folder of your own with --cache",
+                          daemon.uid, folder, daemon.pid));
 }
 
 std::unique_ptr<Client> make_client(UniqueFd socket) { return std::make_unique<ClientImpl>(std::move(socket)); }

@@ -1,6 +1,8 @@
 #pragma once
 // A command's end of the admin socket.
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -33,6 +35,13 @@ class Client {
 /// kUnavailable when nobody listens on `path` (no such socket, or nobody behind it); kAccessDenied when the socket may not be
 /// opened.
 [[nodiscard]] Result<std::unique_ptr<Client>> connect_client(const std::string& path);
+/// Whether the daemon behind the socket `path` may be told secrets: kAccessDenied unless it is root's, our own, or one that the
+/// group `thermo` may command and whose user owns the folder. Anybody who may write in a folder can listen there.
+[[nodiscard]] Result<void> check_daemon(const Client& client, const std::string& path);
+/// What check_daemon decides by: users of the daemon, of this process and of the socket's folder; the socket's group and the id
+/// of the group thermo (-1: there is none). Pure.
+[[nodiscard]] bool may_serve(uid_t daemon, uid_t own, uid_t folder, gid_t socket_group, gid_t group);
+
 /// Over an already connected socket.
 [[nodiscard]] std::unique_ptr<Client> make_client(UniqueFd socket);
 

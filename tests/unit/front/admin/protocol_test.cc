@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "front/admin/client.h"
 #include "front/admin/metrics_page.h"
 
 namespace thermo::admin {
@@ -49,6 +50,20 @@ TEST(MetricsPage, ListensOnLoopbackOfIPv4Only) {
   }
   for (const char* text : {"9100", "0.0.0.0:9100", "127.0.0.1:", "127.0.0.1:65536", "[::1]"})
     EXPECT_FALSE(parse_listen_address(text)) << text;
+}
+
+TEST(AdminClient, TrustsDaemonsOfRootOfItsUserAndOfTheGroup) {
+  constexpr uid_t kUser = 1000;
+  constexpr uid_t kOther = 1001;
+  constexpr gid_t kGroup = 77;
+  constexpr gid_t kNone = static_cast<gid_t>(-1);
+  EXPECT_TRUE(may_serve(0, kUser, kUser, 5, kNone));
+  EXPECT_TRUE(may_serve(kUser, kUser, 0, 5, kNone));
+  EXPECT_TRUE(may_serve(kOther, kUser, kOther, kGroup, kGroup));
+  EXPECT_FALSE(may_serve(kOther, kUser, kOther, 5, kGroup)) << "not the group's socket";
+  EXPECT_FALSE(may_serve(kOther, kUser, kUser, kGroup, kGroup)) << "not the owner of the folder";
+  EXPECT_FALSE(may_serve(kOther, kUser, kOther, kNone, kNone)) << "no such group";
+  EXPECT_FALSE(may_serve(kOther, 0, kOther, kGroup, kGroup)) << "root is no member";
 }
 
 TEST(AdminProtocol, NestingIsBounded) {
