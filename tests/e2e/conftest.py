@@ -21,7 +21,7 @@ def thermo():
 
 @pytest.fixture
 def sim(thermo):
-    """Flat keys in memory behind a bucket named 'b'."""
+    """Flat keys in memory, with a bucket named 'tables'."""
     with harness.Sim(thermo, "--memory") as server:
         server.client().create_bucket(Bucket="tables")
         yield server
