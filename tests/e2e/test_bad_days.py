@@ -116,7 +116,8 @@ def test_replaced_while_read_is_old_or_new_or_stale_never_a_mix(sim, mounts, pay
     mount = mounts("s3://tables", "--ttl", "1s", "--memory", "16MiB", endpoint=sim.url)
     outcomes = set()
     for turn in range(6):
-        old, new = (bytes([2 * turn + n]) * size for n in (0, 1))  # never seen before: nothing of them is in the cache
+        # Never seen before: nothing of them is in the cache. The second one is small, so that it is there at once.
+        old, new = bytes([2 * turn]) * size, bytes([2 * turn + 1]) * 1000
         client.put_object(Bucket="tables", Key="f", Body=old)
         time.sleep(1.1)
         assert os.stat(mount / "f").st_size == size
