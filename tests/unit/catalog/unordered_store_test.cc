@@ -180,6 +180,7 @@ TEST_F(UnorderedStoreTest, RandomTreesAreListedAndLookedUpRight) {
 TEST_F(UnorderedStoreTest, WhatWasFoundOutIsKnownAfterARestart) {
   for (const char* key : {"a/x", "a-b", "a.c", "b"}) walking_->write(key);
   EXPECT_EQ(listed("").size(), 4U);
+  settle_walking();  // the page of the subtree shows it
   mount_.reset();
   restart();
   again();
