@@ -161,7 +161,7 @@ class SeaweedFS:
         (pathlib.Path(self.folder) / "data").mkdir()
         command = [str(weed), "server", f"-dir={self.folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", f"-s3.port={self.port}",
                    "-s3.port.iceberg=0", "-s3.port.lance=0", f"-master.port={ports['master']}", f"-volume.port={ports['volume']}",
-                   f"-filer.port={ports['filer']}", "-master.volumeSizeLimitMB=1024", "-volume.max=20", "-filer.localSocket="]
+                   f"-filer.port={ports['filer']}", "-master.volumeSizeLimitMB=1024", "-volume.max=100", "-filer.localSocket="]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=self.folder)
         self.url = f"http://127.0.0.1:{self.port}"
         try:

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -211,6 +212,8 @@ def lane(name, totals, options):
 
 
 def main():
+    # A shell that starts this in the background lets it ignore Ctrl-C, and every program under test would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=[*LANES, *sorted({x for lanes in LANES.values() for x in lanes})])
     parser.add_argument("--jobs", default=str(os.cpu_count()))
