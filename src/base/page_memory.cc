@@ -24,6 +24,11 @@ PageMemory& PageMemory::instance() {
   return *memory;
 }
 
+PageMemory::~PageMemory() {
+  for (auto* const page : warm_) std::free(page);
+  for (auto* const page : cold_) std::free(page);
+}
+
 std::byte* PageMemory::take() {
   MutexLock lock(mutex_);
   if (!warm_.empty()) {

@@ -14,6 +14,12 @@ class PageMemory {
  public:
   static constexpr std::size_t kBytes = std::size_t{1} << 20;
 
+  PageMemory() = default;
+  /// Every page was given back.
+  ~PageMemory();
+  PageMemory(const PageMemory&) = delete;
+  PageMemory& operator=(const PageMemory&) = delete;
+
   /// The one of this process; it outlives every static that may still hold a buffer.
   [[nodiscard]] static PageMemory& instance();
 
