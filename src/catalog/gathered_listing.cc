@@ -1,6 +1,8 @@
 // Engine::list_gathered: a folder of a store that does not list in the order of keys. Only all pages together tell what is there,
 // and a page can only be asked for by the token of the one before.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -55,12 +57,20 @@ class Engine::GatheredListing : public std::enable_shared_from_this<Engine::Gath
     std::move(page->prefixes.begin(), page->prefixes.end(), std::back_inserter(all_.prefixes));
     if (!page->truncated) return end(write_down());
     if (page->continuation == token_) return end(fail(ErrorCode::kCorrupt, "the store sent the same page again"));
-    if (all_.objects.size() + all_.prefixes.size() > kMostNames) {
-      return end(
-          fail(ErrorCode::kNotSupported, "more than 1000000 names, and the store does not list them in the order of keys"));
+    const std::size_t names = all_.objects.size() + all_.prefixes.size();
+    if (names > kMostNames) {
+      return end(fail(ErrorCode::kNotSupported,
+                      fmt::format("more than {} names, and the store does not list them in the order of keys", kMostNames)));
+    }
+    const std::size_t more = names - std::exchange(counted_, names);
+    if ((engine_->shared_.names_gathered += more) > kMostNamesAtOnce) {
+      return end(fail(ErrorCode::kUnavailable, "too many big folders are being listed that do not come in the order of keys"));
     }
     // For the sake of one name nobody asks for all of a big folder.
-    if (pages_ >= page_limit_) return end(engine_->applier_.reached(question_.ctx, flight_->subject, {0, 0, pages_ + 1}));
+    if (pages_ >= page_limit_) {
+      capped_ = true;
+      return end(engine_->applier_.reached(question_.ctx, flight_->subject, {0, 0, pages_ + 1}));
+    }
     token_ = page->continuation;
     ask(token_);
   }

@@ -35,7 +35,8 @@ class WalkingStore final : public store::ObjectStore {
     store::ListPage page;
     const std::string after = walked(request.continuation.empty() ? request.start_after : request.continuation);
     std::set<std::string> groups;
-    for (const auto& [order, key] : keys_) {
+    for (auto at = keys_.upper_bound(after); at != keys_.end(); ++at) {
+      const std::string& key = at->second;
       if (!key.starts_with(request.prefix)) continue;
       const auto slash = request.delimiter.empty() ? std::string::npos : key.find('/', request.prefix.size());
       const std::string name = slash == std::string::npos ? key : key.substr(0, slash + 1);
@@ -190,6 +191,19 @@ TEST_F(UnorderedStoreTest, WhatWasFoundOutIsKnownAfterARestart) {
   EXPECT_EQ(listed("").size(), 4U);
   settle_walking();
   EXPECT_EQ(walking_->lists, 1) << "no page of the subtree is asked for any more";
+}
+
+TEST_F(UnorderedStoreTest, AFolderThatIsTooBigIsRefusedWithItsLimit) {
+  walking_->write("a/x");
+  walking_->write("a-b");
+  EXPECT_EQ(listed("").size(), 2U);
+  settle_walking();
+  for (int i = 0; i < 252'500; ++i) walking_->write("d/f" + std::to_string(i));
+  const auto refused = names_in(*mount_, "d/");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kNotSupported);
+  EXPECT_NE(refused.error().describe().find("250000"), std::string::npos) << refused.error().describe();
+  EXPECT_TRUE(exists("d/", "f252499")) << "a single name can still be asked for";
 }
 
 TEST_F(UnorderedStoreTest, AStoreThatNeverEndsIsAnError) {
